@@ -11,6 +11,7 @@ import numpy
 from conformance.model.clauses.observables_bbr import count_rounds, rates
 from conformance.model.clauses.observables_requests import body_begins_s, bulk_begins_s
 from conformance.model.clauses.seen import Invisible, Rows, View, shown
+from conformance.model.diagnosis import features
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.diagnosis.samples import Samples, one
 
@@ -43,6 +44,10 @@ _BACK = (3, 7)
 _LEFT, _BEFORE = (3.8, 7.8), (-1.7, 0.8)
 #: share of the link's rate that is used before losses, if what they leave is to tell
 _USED = 0.9
+#: share of the link's rate that some round trip in so many seconds before a change uses, if what follows is to tell
+_USED_BEFORE, _BEFORE_S = 0.8, 1.0
+#: packets of an initial window that do not fill a path three rounds before its rate first grows; usual are ten
+_MOST_INITIAL = 13
 #: seconds between two paced requests that only a client that has to wait leaves
 _WAITED_S = 1.0
 #: seconds within which a probe that goes on, or is repeated, shows
@@ -148,10 +153,27 @@ def _changed(view: View) -> float:
     return float(fields["rate_mbps"]) * 1e6 / 8 / view.bytes_per_s
 
 
+@ROWS.add("growing_throughput", "share of the link's first rate used while the rate grows, until two seconds", "", 3)
+def _growing(view: View) -> Samples:
+    """Return what _early() does. Raises Invisible if a large initial window filled the path long before it grew."""
+    if float(features.initial_window(view.flow).values[0]) > _MOST_INITIAL:
+        raise Invisible("its initial window filled the path three rounds before the rate first grew")
+    return _early(view)
+
+
+def _used_before(view: View) -> float:
+    """Return when an event begins. Raises Invisible if the sender did not use the link in the second before it."""
+    flow, begin_s = view.flow, view.event.begin_s
+    _, rate = rates(flow, max(flow.request_s, begin_s - _BEFORE_S), begin_s)
+    if not len(rate) or rate.max() < _USED_BEFORE:
+        raise Invisible("it did not use the link before the path changed, so nothing shows how it follows")
+    return begin_s
+
+
 @ROWS.add("full_after_s", "seconds until a higher rate is used", "s", 1)
 def _full_after_s(view: View) -> Samples:
     """Return the seconds from a rise of the rate until a round trip uses nine tenths of it, or the transfer ends."""
-    flow, begin_s = view.flow, view.event.begin_s
+    flow, begin_s = view.flow, _used_before(view)
     at, rate = rates(flow, begin_s, float(flow.sent_s[-1]))
     full = numpy.flatnonzero(rate >= _FULL * _changed(view))
     end_s = float(at[full[0]]) if len(full) else view.over_s
@@ -163,14 +185,14 @@ def _full_after_s(view: View) -> Samples:
 )
 def _rate_after(view: View) -> Samples:
     """Return what was sent from two to four seconds after the rate changed, divided by what the link carried."""
-    begin_s = view.event.begin_s
+    begin_s = _used_before(view)
     return one(_window(view.flow, begin_s + _AFTER_S[0], begin_s + _AFTER_S[1]) / _changed(view), begin_s + _AFTER_S[0])
 
 
 @ROWS.add("lost_after", "share of packets lost in four seconds after the rate changed", "", 3)
 def _lost_after(view: View) -> Samples:
     """Return the share of the packets sent in the first four seconds after the rate changed that was lost."""
-    flow, begin_s = view.flow, view.event.begin_s
+    flow, begin_s = view.flow, _used_before(view)
     a, b = numpy.searchsorted(flow.sent_s, (begin_s, begin_s + _AFTER_S[1]))
     if b == len(flow.sent_s) or a == b:
         raise Invisible("the transfer was over too soon after the change")
@@ -179,7 +201,7 @@ def _lost_after(view: View) -> Samples:
 
 def _flight_from(view: View, start_s: float, end_s: float) -> Samples:
     """Return the median flight between two times after the rate changed, in BDP of the path as it is then."""
-    flow, begin_s = view.flow, view.event.begin_s
+    flow, begin_s = view.flow, _used_before(view)
     a, b = numpy.searchsorted(flow.sent_s, (begin_s + start_s, begin_s + end_s))
     if b == len(flow.sent_s) or a == b:
         raise Invisible("the transfer was over too soon after the change")
@@ -200,7 +222,7 @@ def _flight_later(view: View) -> Samples:
 
 def _most_flight(view: View, start_s: float, end_s: float) -> Samples:
     """Return the largest flight between two times after an event, in BDP of the path before it."""
-    flow, begin_s = view.flow, view.event.begin_s
+    flow, begin_s = view.flow, _used_before(view)
     a, b = numpy.searchsorted(flow.sent_s, (begin_s + start_s, begin_s + end_s))
     if b == len(flow.sent_s) or a == b:
         raise Invisible("the transfer was over too soon after the change")
@@ -226,7 +248,7 @@ def _full_again_s(view: View) -> Samples:
 
     The first second does not count: what was in flight still arrives.
     """
-    begin_s, over_s = view.event.begin_s, view.over_s
+    begin_s, over_s = _used_before(view), view.over_s
     arrived = ~numpy.isnan(view.out_s)
     times = numpy.sort(view.out_s[arrived])
     total = numpy.concatenate(([0], numpy.cumsum(view.packets.bytes[arrived][numpy.argsort(view.out_s[arrived])])))

@@ -25,7 +25,7 @@ STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             "start_up_growth", "rise_ignored", "slow_growth", "growth_after", "first_kept",
             "bbr_start_up_rounds", "bbr_start_up_flight", "bbr_drain_rate", "bbr_drained_rtts", "early_throughput",
-            "bbr_bulk_rate", "most_rate", "bbr_growth_after_dip", "request_rtts", "response_rtts",
+            "growing_throughput", "bbr_bulk_rate", "most_rate", "bbr_growth_after_dip", "request_rtts", "response_rtts",
         ),
     ),
     (

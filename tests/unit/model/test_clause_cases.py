@@ -77,6 +77,15 @@ def test_where_the_rate_falls_so_does_what_is_sent():
     assert "too soon" in why_not("BBR16", paced, [(1.0, 1.5)])
 
 
+@pytest.mark.parametrize(
+    ("clause", "rate"),
+    [("BBR16", 0.1), ("BBR512", 0.1), ("BBR15", 10), ("BBR519", 4), ("BBR507", 0.5), ("BBR508", 1), ("BBR529", 1)],
+)
+def test_a_sender_that_was_slower_before_the_path_changed_shows_nothing(clause, rate):
+    slow = why_not(clause, paced, [(0.5, 30.0)], slower=(0.9, rate), triggered={"cruise": 1.0})
+    assert slow.startswith("it did not use the link before the path changed")
+
+
 @pytest.mark.parametrize(("clause", "held_s"), [("BBR18", 0), ("BBR19", 1)])
 def test_what_was_late_and_not_lost_costs_nothing(clause, held_s):
     at = {"triggered": {"cruise": 1.0}}

@@ -81,13 +81,20 @@ def test_drain_ends_with_a_bdp_in_flight_and_start_up_does_not_end_at_once():
     [
         pytest.param("BBR528", [*DRAINED, (1.0, 10.0)], [*FILLS, (1.0, 12.0)], {}, id="a-bdp-after-start-up"),
         pytest.param("BBR522", [(0.4, 6.0)], [(40.0, 0.001), (0.5, 6.0)], {}, id="first-flight-in-twos"),
-        pytest.param("BBR532", [GREW, (1.7, 2.0)], [GREW, (1.25, 2.0)], {"slower": (0.7, 2.0)}, id="growth-by-quarter"),
+        pytest.param(
+            "BBR532", [*GREW, (1.7, 2.0)], [*GREW, (1.25, 2.0)], {"slower": (0.7, 2.0)}, id="growth-by-quarter"
+        ),
         pytest.param("BBR521", [*SILENT, (1.0, 1.2)], [*SILENT, (1.0, 0.08), (0.5, 1.0)], BODIES, id="after-a-silence"),
     ],
 )
 def test_a_clause_permits_one_sender_and_not_the_other(clause, right, wrong, how):
     assert permitted(clause, paced, right, **how)
     assert not permitted(clause, paced, wrong, **how)
+
+
+def test_a_large_initial_window_is_no_fault_where_the_rate_grows():
+    early = [(0.25, 0.08), (1.0, 0.67), (1.25, 2.0)]
+    assert "initial window" in why_not("BBR532", paced, early, slower=(0.7, 2.0))
 
 
 def test_what_is_lost_after_the_rate_fell_has_a_bound():
