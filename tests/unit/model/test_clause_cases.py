@@ -101,15 +101,15 @@ def test_a_probe_that_a_loss_should_end_or_not():
     goes_on = [(1.0, 1.0), (1.25, 0.4), (0.9, 0.4), (1.0, 3.0)]
     several = {"lost": set(range(840, 844))}
     assert permitted("BBR21", paced, ends, **at, **several) and not permitted("BBR21", paced, goes_on, **at, **several)
+    silent = [(1.0, 1.0), (1.25, 0.1), (0.0006, 2.0), (1.0, 1.0)]
     for clause in ("BBR121", "BBR118"):
         assert permitted(clause, paced, goes_on, **at, lost={840}) and not permitted(
             clause, paced, ends, **at, lost={840}
         )
-        assert not permitted(clause, paced, [(1.0, 1.0), (1.25, 0.16), (0.3, 0.08), (1.0, 3.0)], **at, lost={840})
-        silent = [(1.0, 1.0), (1.25, 0.1), (0.0006, 2.0), (1.0, 1.0)]
         assert not permitted(clause, paced, silent, **at, lost={840})
-        assert "too soon" in why_not(clause, paced, [(1.0, 1.0), (1.25, 0.4)], **at)
         assert why_not(clause, paced, over, **at) == "it no longer probed when it could know what had happened"
+    assert not permitted("BBR118", paced, [(1.0, 1.0), (1.25, 0.16), (0.3, 0.08), (1.0, 3.0)], **at, lost={840})
+    assert "too soon" in why_not("BBR118", paced, [(1.0, 1.0), (1.25, 0.4)], **at)
     assert why_not("BBR21", paced, over, **at) == "it no longer probed when it could know what had happened"
     assert (
         why_not("BBR21", paced, [(1.0, 1.0), (1.25, 0.4)], **at, **several) == "the transfer was over while it probed"
