@@ -114,7 +114,7 @@ def test_causes_of_real_stacks_are_as_often_named_as_the_page_says():
         every += len(causes)
     print(f"of {every} causes: {first} among the first three faults, {lines} on the first three lines, {chapters} in")
     print("one of the three chapters that these name")
-    assert every == 26 and first >= 5 and lines >= 9 and chapters >= 14
+    assert every == 26 and first >= 6 and lines >= 9 and chapters >= 13
 
 
 @pytest.mark.slow
@@ -128,14 +128,14 @@ def test_a_fault_whose_signature_is_missing_is_seldom_found_by_its_chapter(monke
         monkeypatch.setattr(likely_faults, "_signatures", lambda others=others: others)
         count += chapters[name] in [line.chapter for line in likely_faults.by_chapter(medians()[name])[:FIRST]]
     print(f"without its signature: the chapter of {count} of {len(alike)}")
-    assert count >= 26 and len(alike) == 65
+    assert count >= 29 and len(alike) == 65
 
 
 @pytest.mark.parametrize(
     ("measured", "likeliest"),
     [
         # as docs/bbr-draft.md has them
-        ({"BBR04": 7.0, "BBR31": 0.98, "BBR302": 0.981, "BBR10": 5.3}, {"drain-unbounded", "deaf-to-ce"}),
+        ({"BBR04": 7.0, "BBR31": 0.98, "BBR302": 0.981, "BBR10": 5.24}, {"drain-unbounded", "deaf-to-ce"}),
         ({"BBR10": 27.4, "BBR110": 1.0, "BBR210": 0.0}, {"no-probe-rtt"}),
         ({"BBR302": 0.98}, {"no-headroom"}),
     ],

@@ -45,7 +45,7 @@ def test_it_says_what_is_not_kept_then_what_is_off_then_the_fault_then_what_to_r
         next(n for n, line in enumerate(text) if line.startswith(begins))
         for begins in (
             "draft-ietf-ccwg-bbr-06, 2 clauses: 1 violates, 1 conforms", "  case 4; 5.3.2: Drain ends after three",
-            "    measured 7 rounds, asked at most 5", "beside the reference, 1 questions: 1 violates",
+            "    measured 7 rounds, asked at most 6", "beside the reference, 1 questions: 1 violates",
             "  bbrv3/heatmap-packets, up-to-2pct: 1.16 of the reference's, permitted 0.89 to 1.10, farthest at ",
             "likeliest faults",
             "  5.3.2: Drain has no end after three rounds (drain-unbounded, as in ngtcp2 before 1.23.0)", "next:",
