@@ -4,7 +4,7 @@ import numpy
 
 from conformance.model.clauses.observables_events import after_outage, path_healed_s
 from conformance.model.clauses.observables_growth import last_loss, rounds, rounds_after
-from conformance.model.clauses.observables_silence import ACKNOWLEDGEMENT_BYTES, answers
+from conformance.model.clauses.observables_silence import ACKNOWLEDGEMENT_BYTES, is_answer
 from conformance.model.clauses.seen import Invisible, Rows, View
 from conformance.model.diagnosis.samples import Samples, one
 
@@ -59,7 +59,7 @@ def _first_probe_rtts(view: View) -> Samples:
     """
     lost_s = float(view.sent_s[_lost_at(view)])
     # What is under way when the end is lost is acknowledged within a round trip; a sender may answer that at once.
-    times = view.sent_s[(view.sent_s >= lost_s) & ~answers(view)]
+    times = view.sent_s[(view.sent_s >= lost_s) & ~is_answer(view)]
     gaps = numpy.diff(times)
     if not len(gaps):
         raise Invisible("nothing was sent after the end of a body was lost")

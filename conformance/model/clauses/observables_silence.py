@@ -53,7 +53,7 @@ def _bare(view: View) -> numpy.typing.NDArray[numpy.bool_]:
     return ~numpy.isnan(view.out_s) & ~_answered(view) & (view.packets.bytes <= ACKNOWLEDGEMENT_BYTES)
 
 
-def answers(view: View) -> numpy.typing.NDArray[numpy.bool_]:
+def is_answer(view: View) -> numpy.typing.NDArray[numpy.bool_]:
     """Return whether each packet acknowledges a probe of the client: it is small, and leaves as that comes."""
     client_s = numpy.concatenate(([-numpy.inf], view.packets.client_ns / 1e9))
     last_s = client_s[numpy.searchsorted(client_s, view.sent_s, side="right") - 1]
@@ -121,7 +121,7 @@ def _silent_share(view: View) -> Samples:
     begin_s, end_s = view.event
     if view.over_s < end_s:
         raise Invisible("the transfer was over before the outage was")
-    sent_s = view.sent_s[~answers(view)]
+    sent_s = view.sent_s[~is_answer(view)]
     inside = sent_s[(sent_s > begin_s) & (sent_s < end_s)]
     times = numpy.concatenate(([begin_s], inside, [end_s]))
     gaps = numpy.diff(times)
