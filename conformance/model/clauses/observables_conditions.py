@@ -4,7 +4,7 @@ import numpy
 
 from conformance.model.clauses.observables_events import after_outage, path_healed_s
 from conformance.model.clauses.observables_growth import last_loss, rounds, rounds_after
-from conformance.model.clauses.observables_silence import ACKNOWLEDGEMENT_BYTES, is_answer
+from conformance.model.clauses.observables_silence import ACKNOWLEDGEMENT_BYTES, is_acknowledgement
 from conformance.model.clauses.seen import Invisible, Rows, View
 from conformance.model.diagnosis.samples import Samples, one
 
@@ -55,11 +55,11 @@ def _lost_at(view: View) -> int:
 def _first_probe_rtts(view: View) -> Samples:
     """Return the time from the last packet of a body whose end is lost to the first packet after it, in round trips.
 
-    The client's own probes may be acknowledged in between.
+    In between, the sender may acknowledge what the client sent.
     """
     lost_s = float(view.sent_s[_lost_at(view)])
     # What is under way when the end is lost is acknowledged within a round trip; a sender may answer that at once.
-    times = view.sent_s[(view.sent_s >= lost_s) & ~is_answer(view)]
+    times = view.sent_s[(view.sent_s >= lost_s) & ~is_acknowledgement(view)]
     gaps = numpy.diff(times)
     if not len(gaps):
         raise Invisible("nothing was sent after the end of a body was lost")
@@ -67,6 +67,25 @@ def _first_probe_rtts(view: View) -> Samples:
     if not gaps[at] > view.base_rtt_s / 2:
         raise Invisible("it was never silent after the end of a body was lost")
     return one(float(gaps[at]) / view.base_rtt_s, float(times[at]))
+
+
+@ROWS.add(
+    "probe_timeout_rtts", "silence after an answer was lost, until a timer ends it, in round trips", "round trips", 2
+)
+def _probe_timeout_rtts(view: View) -> Samples:
+    """Return first_probe_rtts, if a packet with data ends the silence and the client sent nothing meanwhile.
+
+    What the client sends may tell of the loss, and a small packet may be of another reason than a probe.
+    """
+    silence = _first_probe_rtts(view)
+    begins_s = float(silence.times_s[0])
+    ends_s = begins_s + float(silence.values[0]) * view.base_rtt_s
+    if view.packets.bytes[numpy.searchsorted(view.sent_s, ends_s - 1e-6)] <= ACKNOWLEDGEMENT_BYTES:
+        raise Invisible("what ended the silence carries too little to be known for a probe")
+    client_s = view.packets.client_ns / 1e9
+    if ((client_s > begins_s + 0.95 * view.base_rtt_s) & (client_s <= ends_s)).any():
+        raise Invisible("the client sent something before the sender's timer ran out")
+    return silence
 
 
 @ROWS.add("request_rtts", "round trips from the server's first packet to the request", "round trips", 1)

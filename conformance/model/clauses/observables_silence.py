@@ -53,7 +53,22 @@ def _bare(view: View) -> numpy.typing.NDArray[numpy.bool_]:
     return ~numpy.isnan(view.out_s) & ~_answered(view) & (view.packets.bytes <= ACKNOWLEDGEMENT_BYTES)
 
 
-def is_answer(view: View) -> numpy.typing.NDArray[numpy.bool_]:
+def is_acknowledgement(view: View) -> numpy.typing.NDArray[numpy.bool_]:
+    """Return whether each packet is small, and no packet of the client says that it asked for an acknowledgement.
+
+    What the client sends once a later, larger packet can have come to it may be about that one.
+    """
+    small = view.packets.bytes <= ACKNOWLEDGEMENT_BYTES
+    back_s = numpy.where(numpy.isnan(view.out_s), numpy.inf, view.out_s + view.base_rtt_s / 2)
+    larger_s = numpy.minimum.accumulate(numpy.where(small, numpy.inf, back_s)[::-1])[::-1]
+    client_s = numpy.append(view.packets.client_ns / 1e9, numpy.inf)
+    first_s = client_s[numpy.searchsorted(client_s, back_s - _LATE_S).clip(max=len(client_s) - 1)]
+    elicited = numpy.isfinite(first_s) & (first_s <= numpy.minimum(back_s + _ACK_DELAY_S, larger_s - _LATE_S))
+    bare: numpy.typing.NDArray[numpy.bool_] = small & ~elicited
+    return bare
+
+
+def _answers(view: View) -> numpy.typing.NDArray[numpy.bool_]:
     """Return whether each packet acknowledges a probe of the client: it is small, and leaves as that comes."""
     client_s = numpy.concatenate(([-numpy.inf], view.packets.client_ns / 1e9))
     last_s = client_s[numpy.searchsorted(client_s, view.sent_s, side="right") - 1]
@@ -121,7 +136,7 @@ def _silent_share(view: View) -> Samples:
     begin_s, end_s = view.event
     if view.over_s < end_s:
         raise Invisible("the transfer was over before the outage was")
-    sent_s = view.sent_s[~is_answer(view)]
+    sent_s = view.sent_s[~_answers(view)]
     inside = sent_s[(sent_s > begin_s) & (sent_s < end_s)]
     times = numpy.concatenate(([begin_s], inside, [end_s]))
     gaps = numpy.diff(times)

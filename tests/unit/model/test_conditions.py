@@ -84,15 +84,30 @@ def test_growth_in_a_large_window_is_in_packets_per_round(slope):
         look("growth_after_loss", changes.WIDE, windows, parts[:5], lost={310}, triggered={"request": 0.0})
 
 
-def test_what_answers_the_clients_own_probe_is_no_probe():
-    # All of an answer is lost, so the client sends its request again, and the server acknowledges that.
-    sent = [*(0.1 * at for at in range(21)), 2.01, 2.21]
-    small = look("first_probe_rtts", changes.ANSWER_LOST, timed, sent, **ANSWERED, sizes={21: 80})
-    assert small == pytest.approx(21, abs=0.1)
-    assert look("first_probe_rtts", changes.ANSWER_LOST, timed, sent, **ANSWERED) == pytest.approx(1, abs=0.1)
+@pytest.mark.parametrize(("later", "small", "answers", "rtts"), [
+    ([2.01, 2.21], {21}, [2.0095], 21),  # it acknowledges the client's own probe at once
+    ([2.025, 2.037], {21}, [2.005, 2.047], 3.7),  # late, and what comes back is about the next one
+    ([2.037, 2.3], {21}, [2.005, 2.047], 3.7),  # a PING, which the client acknowledges
+])  # fmt: skip
+def test_a_bare_acknowledgement_is_no_probe(later, small, answers, rtts):
+    sent = [*(0.1 * at for at in range(21)), *later]
+    sender = {"lost": {20}, "answers": answers, "sizes": dict.fromkeys(small, 80)}
+    assert look("first_probe_rtts", changes.ANSWER_LOST, timed, sent, **sender) == pytest.approx(rtts, abs=0.05)
 
 
-ANSWERED = {"lost": {20}, "triggered": {"request": 0.0}, "answers": [2.0095]}
+@pytest.mark.parametrize(("answers", "size", "why_not"), [
+    ([2.005], 700, None), ([2.005, 2.03], 700, "the client sent something"), ([2.005, 2.047], 80, "too little"),
+])  # fmt: skip
+def test_what_an_acknowledgement_or_a_small_packet_ends_is_no_timeout(answers, size, why_not):
+    sent = [*(0.1 * at for at in range(21)), 2.037]
+    sender = {"lost": {20}, "answers": answers, "sizes": {21: size}}
+    if why_not is None:
+        rtts = look("probe_timeout_rtts", changes.ANSWER_LOST, timed, sent, **sender)
+        assert rtts == pytest.approx(3.7, abs=0.05)
+        assert permitted("CL036", timed, sent, **sender)
+        return
+    with pytest.raises(Invisible, match=why_not):
+        look("probe_timeout_rtts", changes.ANSWER_LOST, timed, sent, **sender)
 
 
 @pytest.mark.parametrize(("packets", "ratio", "kept"), [(2, 2.4, True), (3, 3.6, False)])
