@@ -34,6 +34,7 @@ from conformance.model.diagnosis.blame import Blame, NotAttributed
 from conformance.model.errors import UserError
 from conformance.model.judging import expectation, grid as grids, seeds
 from conformance.model.judging.expectation import Expected, Known, Surprise
+from conformance.model.judging.failing import leaves_open
 from conformance.model.judging.question import Key, Question
 from conformance.model.judging.session import Answer, Event, Finding, Plan, Session, plan
 from conformance.model.judging.verdict import ALPHA, Status, ZoneSide, last_look
@@ -303,8 +304,7 @@ class GateResult(Result):
         return [
             finding
             for finding in self.findings
-            if (finding.status, finding.last.leaning) == (Status.INCONCLUSIVE, Status.FAILS)
-            and (finding.expected is None or finding.expected.verdict is not Known.FAILS)
+            if leaves_open(finding.last, finding.expected)
         ]
 
     @property

@@ -232,8 +232,8 @@ MUTANTS["mutants"] = MUTANTS["mutants"][:6]
 EXPECTED = {
     "version": 1,
     "expected": [
-        {"zone": "cubic/heatmap-packets", "cells": ["10mbps-20ms-1pct"], "verdict": "violates", "reason": "it is so"},
-        {"zone": "cubic/split-packets", "cells": "all", "verdict": "unsupported", "reason": "x", "link": "https://x"},
+        {"zone": "reno/heatmap-packets", "cells": ["10mbps-20ms-1pct"], "verdict": "violates", "reason": "it is so"},
+        {"zone": "reno/split-packets", "cells": "all", "verdict": "unsupported", "reason": "x", "link": "https://x"},
     ],
 }
 TRACED = _json("scenarios", "rate-trace.json")

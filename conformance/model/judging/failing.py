@@ -19,6 +19,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from conformance.model.judging.expectation import Expected, Known
 from conformance.model.judging.question import Measured, Rule
 from conformance.model.judging.verdict import Status, Verdict, level
 from conformance.model.trials.trial import Measurement, Outcome
@@ -30,6 +31,12 @@ _MOST_FAILED = 1 / 8
 #: what a message of one trial says, when others show that the stack does offer the algorithm
 ELSEWHERE = "although it does in other trials"
 _NO_OTHER = "whether another stack gets through there is not known: none is built, or its trial failed in the lab"
+
+
+def leaves_open(verdict: Verdict, expected: Expected | None) -> bool:
+    """Return whether a verdict is open because trials failed, and the stack's list expects no failure."""
+    is_expected = expected is not None and expected.verdict is Known.FAILS
+    return (verdict.status, verdict.leaning) == (Status.INCONCLUSIVE, Status.FAILS) and not is_expected
 
 
 def judge(rule: Rule, measured: Measured, family: int, more: bool, ran: bool = False) -> Verdict:

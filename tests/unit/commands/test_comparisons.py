@@ -352,7 +352,7 @@ def test_a_change_of_a_comment_ends_well_even_if_cells_are_not_reached(world, mo
 
 
 def test_networks_that_change_are_named_where_they_are_not_compared(world, monkeypatch):
-    features_are(monkeypatch, features_of(0.7, range(1, 9)), features_of(0.8, range(1, 9)))
+    features_are(monkeypatch, features_of(0.7, range(1, 10)), features_of(0.8, range(1, 10)))
     changes_are(monkeypatch, a=0.7, b=1.02)
     found, _ = built_again(world, changes=False)
     assert [c.quantity.label for c in found.of(Movement.MOVED)] == ["beta"]
