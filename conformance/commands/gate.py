@@ -301,11 +301,7 @@ class GateResult(Result):
     @property
     def perhaps_failing(self) -> list[Finding]:
         """The verdicts that are open because trials failed, and that no entry of the stack's list expects to fail."""
-        return [
-            finding
-            for finding in self.findings
-            if leaves_open(finding.last, finding.expected)
-        ]
+        return [finding for finding in self.findings if leaves_open(finding.last, finding.expected)]
 
     @property
     def evidence(self) -> GateEvidence:
