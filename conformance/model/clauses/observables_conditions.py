@@ -2,7 +2,7 @@
 
 import numpy
 
-from conformance.model.clauses.observables_events import after_outage, path_healed_s
+from conformance.model.clauses.observables_events import after_outage, path_healed_s, payload_bytes
 from conformance.model.clauses.observables_growth import last_loss, rounds, rounds_after
 from conformance.model.clauses.observables_silence import ACKNOWLEDGEMENT_BYTES, is_acknowledgement
 from conformance.model.clauses.seen import Invisible, Rows, View
@@ -10,8 +10,6 @@ from conformance.model.diagnosis.samples import Samples, one
 
 ROWS = Rows()
 
-#: bytes of a frame beside a UDP payload: Ethernet, IPv4 and UDP
-_HEADERS_BYTES = 42
 #: the fewest rounds that show a slope
 _LEAST_ROUNDS = 4
 #: the round after an outage whose window shows whether slow start began anew: four doublings
@@ -101,7 +99,7 @@ def _handshake_ratio(view: View) -> Samples:
     if len(packets.client_ns) < 2:
         raise Invisible("the client sent fewer than two packets")
     sent = packets.bytes[packets.sent_ns < packets.client_ns[1]]
-    return one(float((sent - _HEADERS_BYTES).sum()) / (packets.client_bytes[0] - _HEADERS_BYTES), 0.0)
+    return one(payload_bytes(sent) / payload_bytes(packets.client_bytes[:1]), 0.0)
 
 
 @ROWS.add("small_share", "packets that carry no data, relative to full ones", "", 2)

@@ -118,11 +118,11 @@ def _before_validation(view: View) -> Samples:
     came = view.packets.client_bytes[(client_s >= view.event.begin_s) & (client_s < end_s)]
     if not len(_arrived(view, known_s, view.over_s)):
         raise Invisible("nothing was sent to the new address")
-    ratios = [(_payload(_arrived(view, known_s, end_s)) / _payload(came), known_s)] if len(came) else []
+    ratios = [(payload_bytes(_arrived(view, known_s, end_s)) / payload_bytes(came), known_s)] if len(came) else []
     return shown(ratios, "nothing came from the client in the round trip after its move")
 
 
-def _payload(frames: Integers) -> float:
+def payload_bytes(frames: Integers) -> float:
     """Return the bytes of the UDP payload of frames of these sizes."""
     return float((frames - _HEADER_BYTES).sum())
 
