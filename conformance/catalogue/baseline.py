@@ -25,9 +25,9 @@ from conformance.support.console import one_line
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """[(kind, Zone)] of a results file, the schemes that it measured, and (algorithm, setting) of what it did in vain.
+    """What a results file says of a stack: its `zones` are (kind, Zone), and `schemes` all that it measured.
 
-    `lost` has no trials of use: one of them timed out, failed or ended in an error.
+    `lost` are the (algorithm, setting) of which a trial timed out, failed or ended in an error.
     """
 
     zones: list[tuple[str, Zone]]
@@ -35,7 +35,7 @@ class Baseline:
     schemes: frozenset[Scheme]
 
     def of_build(self, here: Scheme) -> bool:
-        """Return whether it measured an algorithm with the build of `here`, which of the kernel's TCP is the kernel."""
+        """Return whether it measured an algorithm with the build of `here`, of the kernel's TCP on its kernel."""
         return any(
             (was.algorithm, was.stack_digest) == (here.algorithm, here.stack_digest)
             and (was.kernel_digest == here.kernel_digest or not here.in_kernel)

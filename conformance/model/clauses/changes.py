@@ -15,51 +15,28 @@ from conformance.model.diagnosis.feature_table import ALONE, LESS, Feature
 from conformance.model.diagnosis.ranking import Reading, of_samples
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
-from conformance.model.networks.place import Point
+from conformance.model.networks.place import Point, Value
 
 
-def _event(event: str) -> ClauseNetwork:
-    return ClauseNetwork(scenario="events", point=(("delay_ms", 20), ("event", event), ("seconds", 6)))
-
-
-def _pause(before: str) -> ClauseNetwork:
-    return ClauseNetwork(
-        scenario="pauses", point=(("before", before), ("sender", "stack"), ("unused_window", "decays"))
-    )
-
-
-def _bbr(case: str) -> ClauseNetwork:
-    return ClauseNetwork(scenario="bbr-cases", point=(("case", case),))
+def _at(scenario: str, **point: Value) -> ClauseNetwork:
+    """Return the network of a scenario at the point of these values of its axes."""
+    return ClauseNetwork(scenario=scenario, point=tuple(sorted(point.items())))
 
 
 OUTAGE, PROBES, IDLE, SLOW = "outage of 1.5 s", "outage of 5 s", "silence of 6 s", "little to send"
 MARKS, RATE_UP, RATE_DOWN = "marks", "rate times ten", "rate by ten"
 #: {name: the network that features are read in}; these are networks of clauses, so that results of clauses can be used
 NETWORKS: Mapping[str, ClauseNetwork] = {
-    OUTAGE: _event("outage-1500ms"),
-    PROBES: _event("outage-5s"),
-    IDLE: _pause("idle-6s"),
-    SLOW: _pause("slow"),
-    MARKS: _event("marks"),
-    RATE_UP: _bbr("rate-up"),
-    RATE_DOWN: _bbr("rate-down"),
+    OUTAGE: _at("events", delay_ms=20, event="outage-1500ms", seconds=6),
+    PROBES: _at("events", delay_ms=20, event="outage-5s", seconds=6),
+    IDLE: _at("pauses", before="idle-6s", sender="stack", unused_window="decays"),
+    SLOW: _at("pauses", before="slow", sender="stack", unused_window="decays"),
+    MARKS: _at("events", delay_ms=20, event="marks", seconds=6),
+    RATE_UP: _at("bbr-cases", case="rate-up"),
+    RATE_DOWN: _at("bbr-cases", case="rate-down"),
 }
 ALL_MARKED, DISORDER = "marks on all packets", "packets five late"
 HELD, LATE = "held packets", "a late packet"
-
-
-def _growth(case: str) -> ClauseNetwork:
-    return ClauseNetwork(scenario="growth-cases", point=(("case", case),))
-
-
-def _client(case: str) -> ClauseNetwork:
-    return ClauseNetwork(scenario="client-cases", point=(("case", case),))
-
-
-def _condition(condition: str) -> ClauseNetwork:
-    return ClauseNetwork(scenario="conditions", point=(("condition", condition),))
-
-
 LONG, TOGETHER, ONCE_KNOWN = "outage of 20 s", "losses together", "losses once a loss is known"
 EARLY, SWAPPED, TAIL = "a late packet in start-up", "neighbours swapped", "last packets lost"
 ANSWER, SMALL, RARE_ACKS = "first answer lost", "small packets only", "an acknowledgement for 25 packets"
@@ -82,46 +59,46 @@ SLOW_LATER, LOSSES = "little to send after a loss", "losses now and then"
 COMPARED_NETWORKS: Mapping[str, ClauseNetwork] = {
     OUTAGE: NETWORKS[OUTAGE],
     PROBES: NETWORKS[PROBES],
-    DISORDER: _event("reordered-5"),
-    LATE: _growth("late-packet"),
-    HELD: _growth("held"),
+    DISORDER: _at("events", delay_ms=20, event="reordered-5", seconds=6),
+    LATE: _at("growth-cases", case="late-packet"),
+    HELD: _at("growth-cases", case="held"),
     IDLE: NETWORKS[IDLE],
     SLOW: NETWORKS[SLOW],
     MARKS: NETWORKS[MARKS],
-    ALL_MARKED: _event("marks-all"),
-    SLOW_LATER: _growth("limited-later"),
+    ALL_MARKED: _at("events", delay_ms=20, event="marks-all", seconds=6),
+    SLOW_LATER: _at("growth-cases", case="limited-later"),
     LOSSES: ClauseNetwork(profile="identify", cell="10mbps-20ms-0.3pct", transfer_s=12),
-    TOGETHER: _condition("losses-together"),
-    ONCE_KNOWN: _condition("lost-once-known"),
-    EARLY: _condition("late-in-start-up"),
-    TAIL: _condition("last-packets-lost"),
-    ANSWER: _condition("first-answer-lost"),
-    ANSWER_LOST: _condition("answer-lost"),
-    LONG_LOST: _condition("long-packet-lost"),
-    LATE_ACKS: _condition("answer-lost-slow-acks"),
-    FIRST_LOST: _condition("first-packet-lost"),
-    HANDSHAKE_LOST: _condition("handshake-lost"),
-    CLIENT_LOST: _condition("client-handshake-lost"),
-    SWAPPED: _condition("swapped"),
-    LONG: _condition("outage-20s"),
-    RARE_ACKS: ClauseNetwork(scenario="ack-policy", point=(("acks", "25"),)),
-    NARROW: _condition("slow-link"),
-    NEAR: _condition("short-path"),
-    SMALL: _condition("small-path"),
-    WIDE: _condition("large-window"),
-    MOVED: ClauseNetwork(scenario="migration", point=(("rebind", "address"),)),
-    NEW_PORT: ClauseNetwork(scenario="migration", point=(("rebind", "port"),)),
-    SMALLER: ClauseNetwork(scenario="small-packets", point=(("largest_bytes", 1280),)),
-    LITTLE_CREDIT: _client("small-windows"),
-    SLOW_READER: _client("reads-slowly"),
-    AGAIN: _client("comes-again"),
-    AT_ONCE: ClauseNetwork(scenario="connections", point=(("connections", 4),)),
-    RISING: _bbr("rising"),
-    LOSSY_START: _bbr("limited-loss"),
-    HALF_RATE: _bbr("half-rate"),
-    LOSSY_CRUISE: _bbr("lossy-cruise"),
-    LATE_MANY: _bbr("late-many"),
-    SPACED: ClauseNetwork(scenario="spaced-losses", point=(("delay_ms", 80), ("every", 50))),
+    TOGETHER: _at("conditions", condition="losses-together"),
+    ONCE_KNOWN: _at("conditions", condition="lost-once-known"),
+    EARLY: _at("conditions", condition="late-in-start-up"),
+    TAIL: _at("conditions", condition="last-packets-lost"),
+    ANSWER: _at("conditions", condition="first-answer-lost"),
+    ANSWER_LOST: _at("conditions", condition="answer-lost"),
+    LONG_LOST: _at("conditions", condition="long-packet-lost"),
+    LATE_ACKS: _at("conditions", condition="answer-lost-slow-acks"),
+    FIRST_LOST: _at("conditions", condition="first-packet-lost"),
+    HANDSHAKE_LOST: _at("conditions", condition="handshake-lost"),
+    CLIENT_LOST: _at("conditions", condition="client-handshake-lost"),
+    SWAPPED: _at("conditions", condition="swapped"),
+    LONG: _at("conditions", condition="outage-20s"),
+    RARE_ACKS: _at("ack-policy", acks="25"),
+    NARROW: _at("conditions", condition="slow-link"),
+    NEAR: _at("conditions", condition="short-path"),
+    SMALL: _at("conditions", condition="small-path"),
+    WIDE: _at("conditions", condition="large-window"),
+    MOVED: _at("migration", rebind="address"),
+    NEW_PORT: _at("migration", rebind="port"),
+    SMALLER: _at("small-packets", largest_bytes=1280),
+    LITTLE_CREDIT: _at("client-cases", case="small-windows"),
+    SLOW_READER: _at("client-cases", case="reads-slowly"),
+    AGAIN: _at("client-cases", case="comes-again"),
+    AT_ONCE: _at("connections", connections=4),
+    RISING: _at("bbr-cases", case="rising"),
+    LOSSY_START: _at("bbr-cases", case="limited-loss"),
+    HALF_RATE: _at("bbr-cases", case="half-rate"),
+    LOSSY_CRUISE: _at("bbr-cases", case="lossy-cruise"),
+    LATE_MANY: _at("bbr-cases", case="late-many"),
+    SPACED: _at("spaced-losses", delay_ms=80, every=50),
     SHALLOW: ClauseNetwork(profile="identify", cell="10mbps-40ms-0pct", transfer_s=30, queue="bfifo:0.5"),
     **NETWORKS,
 }

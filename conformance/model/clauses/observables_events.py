@@ -19,10 +19,10 @@ ROWS = Rows()
 _TOGETHER_S = 0.005
 #: round trips of an outage in which acknowledgements that were under way may still release packets
 _LAST_RTTS = 2.5
-#: the share of a full packet from which on a packet after a move is large: paths are probed for their size anew
-_LARGE = 0.8
+#: the share of a full packet from which on a packet is large: after a move, paths are probed for their size anew
+ALMOST_FULL = 0.8
 #: packets of an initial window (RFC 9002, 7.2)
-_INITIAL_PACKETS = 10.0
+INITIAL_PACKETS = 10.0
 #: bytes of a frame that are not of its UDP datagram's payload: Ethernet, IPv4 and UDP
 _HEADER_BYTES = 14 + 20 + 8
 #: packets: in a smaller window, one packet more or less is a large share
@@ -95,13 +95,13 @@ def _after_move(view: View) -> Samples:
     relative to what was sent in the first round trip of all, which is the sender's own initial window, or part of it
     where the handshake or the application took time: RFC 9002, 7.2, permits ten packets.
     """
-    large = (view.sent_s >= _validated_s(view)) & (view.packets.bytes >= _LARGE * view.flow.full_bytes)
+    large = (view.sent_s >= _validated_s(view)) & (view.packets.bytes >= ALMOST_FULL * view.flow.full_bytes)
     sent_s = view.sent_s[large & ~numpy.isnan(view.out_s)]
     if not len(sent_s):
         raise Invisible("nothing was sent to the new address")
     at_s = float(sent_s[0])
     amount = float(_arrived(view, at_s, at_s + 0.95 * view.base_rtt_s).sum()) / view.flow.full_bytes
-    initial = max(float(features.initial_window(view.flow).values[0]), _INITIAL_PACKETS)
+    initial = max(float(features.initial_window(view.flow).values[0]), INITIAL_PACKETS)
     return shown([(amount / initial, at_s)], "nothing was sent to the new address")
 
 

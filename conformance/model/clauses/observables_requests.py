@@ -2,6 +2,7 @@
 
 import numpy
 
+from conformance.model.clauses.observables_events import ALMOST_FULL, INITIAL_PACKETS
 from conformance.model.clauses.seen import Invisible, Rows, View
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.diagnosis.samples import Samples, burst_begins, one
@@ -16,10 +17,6 @@ _LARGE_BYTES = 1_000_000
 _SOON = 3
 #: round trips in which a window shows at the begin of a body, or at its end, of which a queue may take most
 _LATE = 8
-#: the share of a full packet from which on a packet carries a body, rather than a handshake's end
-_LARGE = 0.8
-#: packets of an initial window (RFC 9002, 7.2)
-_INITIAL_PACKETS = 10.0
 #: packets: a smaller window is used even if there is little to send
 _LEAST_WINDOW = 40
 
@@ -37,10 +34,14 @@ def bulk_begins_s(view: View) -> float:
     return begins_s
 
 
-def body_begins_s(view: View, requested_s: float) -> float | None:
-    """Return when the sender begins the body that was asked for at `requested_s`; None if it never does."""
+def body_begins_s(view: View, requested_s: float, least_bytes: float = 0) -> float | None:
+    """Return when the sender begins the body that was asked for at `requested_s`; None if it never does.
+
+    `least_bytes`: smaller packets do not begin it.
+    """
     # The client's request takes half of a round trip to arrive.
-    later = numpy.flatnonzero(view.sent_s >= requested_s + view.base_rtt_s / 2 - 1e-3)
+    arrives_s = requested_s + view.base_rtt_s / 2
+    later = numpy.flatnonzero((view.sent_s >= arrives_s - 1e-3) & (view.packets.bytes >= least_bytes))
     return float(view.sent_s[later[0]]) if len(later) else None
 
 
@@ -99,17 +100,13 @@ def _next_connection_window(view: View) -> Samples:
     """
     if len(view.connections) < 2:
         raise Invisible("the client opened no second connection")
-    flow = view.flow
-    large = flow.bytes >= _LARGE * flow.full_bytes
-    began = []
-    for asked_s in (view.connections[0], view.connections[-1]):
-        # The client's request takes half of a round trip to arrive.
-        bodies = flow.sent_s[large & (flow.sent_s >= asked_s + flow.base_rtt_s / 2 - 1e-3)]
-        if not len(bodies):
-            raise Invisible("a connection carried no body")
-        began.append(float(bodies[0]))
-    first, last = (_first_round_packets(flow, at_s) for at_s in began)
-    return one(last / max(first, _INITIAL_PACKETS), began[1])
+    # What ends a handshake may be sent before the body.
+    large_bytes = ALMOST_FULL * view.flow.full_bytes
+    first_s, last_s = (body_begins_s(view, view.connections[at], large_bytes) for at in (0, -1))
+    if first_s is None or last_s is None:
+        raise Invisible("a connection carried no body")
+    first, last = (_first_round_packets(view.flow, at_s) for at_s in (first_s, last_s))
+    return one(last / max(first, INITIAL_PACKETS), last_s)
 
 
 @ROWS.add("window_after_pause", "flight soon after a silence, relative to that before it", "", 2)

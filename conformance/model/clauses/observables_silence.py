@@ -39,11 +39,19 @@ def _arrivals(view: View) -> numpy.typing.NDArray[numpy.intp]:
     return arrived[numpy.argsort(view.out_s[arrived], kind="stable")]
 
 
-def _answered(view: View) -> numpy.typing.NDArray[numpy.bool_]:
-    """Return whether each packet came to the client, and a packet of the client followed as an acknowledgement does."""
+def _replies(view: View) -> tuple[Floats, Floats]:
+    """Return when an acknowledgement of each packet can be back, and when the client's first packet from then on came.
+
+    Both are infinite where there is none.
+    """
     client_s = numpy.append(view.packets.client_ns / 1e9, numpy.inf)
     back_s = numpy.where(numpy.isnan(view.out_s), numpy.inf, view.out_s + view.base_rtt_s / 2)
-    first_s = client_s[numpy.searchsorted(client_s, back_s - _LATE_S).clip(max=len(client_s) - 1)]
+    return back_s, client_s[numpy.searchsorted(client_s, back_s - _LATE_S).clip(max=len(client_s) - 1)]
+
+
+def _answered(view: View) -> numpy.typing.NDArray[numpy.bool_]:
+    """Return whether each packet came to the client, and a packet of the client followed as an acknowledgement does."""
+    back_s, first_s = _replies(view)
     answered: numpy.typing.NDArray[numpy.bool_] = numpy.isfinite(first_s) & (first_s <= back_s + _ACK_DELAY_S)
     return answered
 
@@ -59,12 +67,9 @@ def is_acknowledgement(view: View) -> numpy.typing.NDArray[numpy.bool_]:
     What the client sends once a later, larger packet can have come to it may be about that one.
     """
     small = view.packets.bytes <= ACKNOWLEDGEMENT_BYTES
-    back_s = numpy.where(numpy.isnan(view.out_s), numpy.inf, view.out_s + view.base_rtt_s / 2)
+    back_s, first_s = _replies(view)
     larger_s = numpy.minimum.accumulate(numpy.where(small, numpy.inf, back_s)[::-1])[::-1]
-    client_s = numpy.append(view.packets.client_ns / 1e9, numpy.inf)
-    first_s = client_s[numpy.searchsorted(client_s, back_s - _LATE_S).clip(max=len(client_s) - 1)]
-    elicited = numpy.isfinite(first_s) & (first_s <= numpy.minimum(back_s + _ACK_DELAY_S, larger_s - _LATE_S))
-    bare: numpy.typing.NDArray[numpy.bool_] = small & ~elicited
+    bare: numpy.typing.NDArray[numpy.bool_] = small & ~(_answered(view) & (first_s <= larger_s - _LATE_S))
     return bare
 
 

@@ -87,7 +87,7 @@ class Expected:
         return f"known to {does}{where}: {self.reason}" + (f" ({self.link})" if self.link else "")
 
     def fits(self, verdict: Verdict) -> bool:
-        """Say whether a verdict is the deviation that this entry names, and not one elsewhere than on its side."""
+        """Say whether a verdict is the deviation that this entry names, and on its side if it names one."""
         if self.side and self.side is not verdict.side:
             return False
         does = Status.VIOLATES if self.verdict == Known.BORDERLINE else str(self.verdict)
