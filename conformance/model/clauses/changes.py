@@ -53,6 +53,7 @@ RISING, LOSSY_START, HALF_RATE = "a rate that rises in start-up", "losses in sta
 LOSSY_CRUISE, LATE_MANY, SPACED = "losses in CRUISE", "many late packets in CRUISE", "a loss each 50 packets"
 SHALLOW = "a queue of half a BDP"
 SLOW_LATER, LOSSES = "little to send after a loss", "losses now and then"
+LONE_LOSS, DEEP = "a loss on a path of 200 ms", "a queue of four BDP"
 
 
 #: the networks in which two builds are compared, those of events that fewest other networks show first
@@ -67,6 +68,7 @@ COMPARED_NETWORKS: Mapping[str, ClauseNetwork] = {
     MARKS: NETWORKS[MARKS],
     ALL_MARKED: _at("events", delay_ms=20, event="marks-all", seconds=6),
     SLOW_LATER: _at("growth-cases", case="limited-later"),
+    LONE_LOSS: _at("growth-cases", case="late-loss"),
     LOSSES: ClauseNetwork(profile="identify", cell="10mbps-20ms-0.3pct", transfer_s=12),
     TOGETHER: _at("conditions", condition="losses-together"),
     ONCE_KNOWN: _at("conditions", condition="lost-once-known"),
@@ -100,10 +102,11 @@ COMPARED_NETWORKS: Mapping[str, ClauseNetwork] = {
     LATE_MANY: _at("bbr-cases", case="late-many"),
     SPACED: _at("spaced-losses", delay_ms=80, every=50),
     SHALLOW: ClauseNetwork(profile="identify", cell="10mbps-40ms-0pct", transfer_s=30, queue="bfifo:0.5"),
+    DEEP: ClauseNetwork(profile="identify", cell="10mbps-40ms-0pct", transfer_s=30, queue="bfifo:4"),
     **NETWORKS,
 }
 #: those of these networks that stay as they are while a transfer goes on
-STEADY = frozenset({LOSSES, RARE_ACKS, NARROW, NEAR, SMALL, WIDE, AT_ONCE, SPACED, SHALLOW})
+STEADY = frozenset({LOSSES, RARE_ACKS, NARROW, NEAR, SMALL, WIDE, AT_ONCE, SPACED, SHALLOW, DEEP})
 # A tolerance is the distance from what a sender that keeps the clause does to the clause's bound.
 # fmt: off
 FEATURES = (
@@ -275,6 +278,9 @@ COMPARED = (
     Feature(name="growth_after_loss", cell=WIDE, label=("growth", None), tolerance=1.4, ratio=True, digits=1,
             says="at 50 Mbit/s and 100 ms, its window grew by {value} packets in each round after a loss",
             above="a window that grows faster", below="a window that grows more slowly"),
+    Feature(name="regrowth", cell=LONE_LOSS, label=("growth", None), tolerance=0.1,
+            says="after a loss its window was back when {value} of CUBIC's K were over",
+            above="a window that comes back later", below="a window that comes back sooner"),
     Feature(name="early_throughput", cell=RISING, label=(None, "slow_start"), tolerance=0.25, ratio=True, weight=ALONE,
             says="while the rate rose by a quarter within three rounds, it used {value} times the first one",
             above="a start-up that less growth keeps up", below="a start-up that ends although the rate grows"),
@@ -299,6 +305,9 @@ COMPARED = (
     Feature(name="bbr_probe_again", cell=SHALLOW, label=(None, "gains"), tolerance=0.6, ratio=True, digits=1,
             says="behind a queue of half a BDP, the next probe came after {value} s at the least",
             above="no second probe after one that lost", below="a second probe after one that lost"),
+    Feature(name="usual_flight", cell=DEEP, label=(None, "gains"), tolerance=0.15,
+            says="with a queue of four BDP, it had {value} BDP in flight or less for two thirds of the time",
+            above="a path that stays fuller between probes", below="a path that stays emptier between probes"),
 )
 # fmt: on
 
