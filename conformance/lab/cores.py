@@ -9,7 +9,8 @@ just now is lent first. Two runs that ask within a tenth of a second get the sam
 looks again after a random time, and moves to another core if another run uses this one by then.
 
 The run that waits first takes the lock of the queue, and keeps it until a core is free. Otherwise, a run that gives a
-core back and at once asks again would often be served before others that have waited for minutes.
+core back and at once asks again would often be served before others that have waited for minutes. Runs that may use
+other cores (taskset, a cpuset) have another queue: they do not wait for what they could not use.
 """
 
 import contextlib
@@ -51,7 +52,7 @@ def one_core(cancelled: threading.Event | None = None) -> Iterator[int]:
     Raises UserError if `cancelled` is set first, and OSError if locks cannot be made.
     """
     folder = _folder()
-    with _first_free({None: folder / "queue.lock"}, cancelled):
+    with _first_free({None: _queue(folder)}, cancelled):
         lent = _first_free({core: _lock(folder, core) for core in _idlest_first()}, cancelled)
     with contextlib.ExitStack() as held:
         core = held.enter_context(lent)
@@ -62,8 +63,8 @@ def one_core(cancelled: threading.Event | None = None) -> Iterator[int]:
 
 
 def others_wait() -> bool:
-    """Return whether any run on this machine waits for a core. Raises OSError if locks cannot be made."""
-    with open(_folder() / "queue.lock", "w") as queue:
+    """Return whether another run waits for the cores that this one may use. Raises OSError if locks cannot be made."""
+    with open(_queue(_folder()), "w") as queue:
         try:
             fcntl.flock(queue, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -84,6 +85,11 @@ def _folder() -> pathlib.Path:
 
 def _lock(folder: pathlib.Path, core: int) -> pathlib.Path:
     return folder / f"core{core}.lock"
+
+
+def _queue(folder: pathlib.Path) -> pathlib.Path:
+    """Return the lock of the queue for the cores that guests of this run may use, which its name has as a bit mask."""
+    return folder / f"queue-{sum(1 << core for core in limits.cores()):x}.lock"
 
 
 class _Idleness:

@@ -48,12 +48,20 @@ def test_who_waits_is_served_before_who_asks_again(one):
     waiting = threading.Thread(target=wait)
     with cores.one_core():
         waiting.start()
-        while not _locked("queue.lock"):
+        while not _locked(cores._queue(paths.cache("cores")).name):
             time.sleep(0.001)
     with cores.one_core():
         served.append("again")
     waiting.join()
     assert served == ["waited", "again"]
+
+
+def test_who_waits_for_another_core_stands_in_nobodys_way(one, monkeypatch):
+    with cores.one_core(), cores._first_free({None: cores._queue(paths.cache("cores"))}, None):
+        monkeypatch.setattr(cores.limits, "cores", lambda: [321])
+        assert not cores.others_wait()
+        with cores.one_core() as core:
+            assert core == 321
 
 
 def _locked(name):

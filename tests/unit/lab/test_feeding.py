@@ -98,7 +98,7 @@ def test_who_waits_for_a_core_is_seen(tmp_path, monkeypatch):
     monkeypatch.setattr(cores.paths, "cache", lambda *parts: tmp_path.joinpath(*parts))
     (tmp_path / "cores").mkdir()
     assert not cores.others_wait()
-    with cores._first_free({None: tmp_path / "cores" / "queue.lock"}, None):
+    with cores._first_free({None: cores._queue(tmp_path / "cores")}, None):
         assert cores.others_wait()
     assert not cores.others_wait()
 
