@@ -58,6 +58,8 @@ class Missed(Record):
 
     why: str
     takes: str
+    #: If the bug does not show: what a counter in a scratch build said of the faulty branch, and which packets are equal.
+    proof: Annotated[Sentence, Meta(max_length=600)] | None = None
 
 
 class BugEntry(Record, kw_only=True):
@@ -183,9 +185,10 @@ class BugRecord(KeptDocument):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tally:
-    """The entries that were run, bugs and shams apart, and the `rest`."""
+    """The entries that were run: bugs, those set `aside` as their packets are proved equal, shams; and the `rest`."""
 
     real: tuple[tuple[Bug, EntryRun], ...]
+    aside: tuple[tuple[Bug, EntryRun], ...]
     shams: tuple[tuple[Bug, EntryRun], ...]
     rest: tuple[Bug, ...]
 
@@ -193,8 +196,10 @@ class Tally:
     def from_runs(cls, bugs: Sequence[Bug], runs: Mapping[str, EntryRun]) -> Self:
         """Return the Tally of entries and {id: what came of the entry}."""
         there = [(bug, runs[bug.id]) for bug in bugs if bug.id in runs]
+        aside = tuple((bug, run) for bug, run in there if bug.missed and bug.missed.proof and not run.caught)
         return cls(
-            real=tuple((bug, run) for bug, run in there if not bug.sham),
+            real=tuple((bug, run) for bug, run in there if not bug.sham and (bug, run) not in aside),
+            aside=aside,
             shams=tuple((bug, run) for bug, run in there if bug.sham),
             rest=tuple(bug for bug in bugs if bug.id not in runs),
         )

@@ -61,7 +61,7 @@ class Ran(Result):
     """What came of the entries."""
 
     SCHEMA = "bugs-run"
-    SHOWN = ("runs", "not_run=absent", "caught", "named", "missed", "moved")
+    SHOWN = ("runs", "not_run=absent", "caught", "named", "missed", "aside", "moved")
 
     bugs: tuple[Bug, ...]
     runs: tuple[EntryRun, ...]
@@ -84,6 +84,11 @@ class Ran(Result):
     @property
     def missed(self) -> int:
         return len(self.tally.of(caught=False))
+
+    @property
+    def aside(self) -> list[str]:
+        """Bugs of which it is proved that they do not show: nothing told the builds apart."""
+        return [bug.id for bug, _ in self.tally.aside]
 
     @property
     def moved(self) -> list[str]:

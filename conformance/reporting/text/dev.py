@@ -269,7 +269,8 @@ def _of_run(run: EntryRun, sham: bool) -> list[str]:
 def summary(ran: "Ran") -> str:
     """Return how many entries were caught, and how many shams moved."""
     tally = ran.tally
+    aside = f", {len(ran.aside)} set aside" if ran.aside else ""
     return (
         f"{count(len(tally.real), 'bug')}: {ran.caught} caught ({tally.named} of them named right),"
-        f" {ran.missed} missed; {count(len(tally.shams), 'sham')}: {len(tally.moved)} moved; {len(ran.absent)} not run"
+        f" {ran.missed} missed{aside}; {count(len(tally.shams), 'sham')}: {len(tally.moved)} moved; {len(ran.absent)} not run"
     )

@@ -1,5 +1,6 @@
 """The catalogue of bugs that stacks had: that its entries can be run, and what its record comes to."""
 
+import msgspec
 import pytest
 from helpers import results_file
 
@@ -74,6 +75,19 @@ def test_the_record_is_kept_entry_by_entry(tmp_path, monkeypatch):
     bugs.record([new])
     bugs.record([EntryRun(old.id, old.builds, "other", old.tiers)])
     assert [(run.id, run.lab) for run in bugs.runs().values()] == [("A-B", "other"), ("C-D", "lab")]
+
+
+def test_a_bug_that_is_proved_not_to_show_is_counted_apart_unless_something_caught_it():
+    bug = next(bug for bug in ENTRIES if not bug.sham)
+    proved = msgspec.structs.replace(bug, missed=bugs.Missed("why", "takes", "the branch was taken, packets are equal"))
+    for entry, caught, aside in ((bug, False, 0), (proved, False, 1), (proved, True, 0)):
+        run = EntryRun(bug.id, [], "lab", [tier("clauses", caught)])
+        tally = bugs.Tally.from_runs([entry], {bug.id: run})
+        assert (len(tally.aside), len(tally.real)) == (aside, 1 - aside)
+
+
+def test_at_most_five_bugs_are_set_aside():
+    assert sum(bug.missed is not None and bug.missed.proof is not None for bug in ENTRIES) <= 5
 
 
 def test_the_page_has_the_entries_of_the_reports_stacks(tmp_path, monkeypatch):
