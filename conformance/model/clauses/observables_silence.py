@@ -29,6 +29,8 @@ _RESPONSE_BYTES = 6000
 ACKNOWLEDGEMENT_BYTES = 128
 #: seconds in which a server that acknowledges at once does so
 _REPLY_S = 0.002
+#: a silence that only a probe ends, in round trips: other losses are known after 9/8, and what a client delays
+_PROBED_RTTS = 2
 #: seconds by which a packet leaves after the timer that sends it
 _LATE_S = 0.001
 
@@ -81,11 +83,23 @@ def _answers(view: View) -> numpy.typing.NDArray[numpy.bool_]:
     return answers & (view.packets.bytes <= ACKNOWLEDGEMENT_BYTES)
 
 
-def _settled_s(view: View) -> Floats:
-    """Return the time at which, after each packet, nothing is outstanding any more; infinite if it never is."""
+def _acknowledged_s(view: View) -> Floats:
+    """Return when the client's first packet that can acknowledge each packet comes; infinite if none does."""
+    return numpy.where(_answered(view), _replies(view)[1], numpy.inf)
+
+
+def _surely_acknowledged_s(view: View) -> Floats:
+    """Return when an acknowledgement of each packet comes at the latest; infinite if none does."""
+    return numpy.where(_answered(view), view.out_s + view.base_rtt_s / 2 + _ACK_DELAY_S, numpy.inf)
+
+
+def _settled_s(view: View, acked_s: Floats) -> Floats:
+    """Return the time at which, after each packet, nothing is outstanding any more; infinite if it never is.
+
+    `acked_s`: when each packet is acknowledged, infinite if it is not.
+    """
     one_way_s = view.base_rtt_s / 2
-    answered, lost = _answered(view), numpy.isnan(view.out_s)
-    acked_s = numpy.where(answered, view.out_s + one_way_s + _ACK_DELAY_S, numpy.inf)
+    answered, lost = numpy.isfinite(acked_s), numpy.isnan(view.out_s)
     # A loss is known once a later packet is acknowledged, and the timer has run out.
     first_later_s = numpy.minimum.accumulate(acked_s[::-1])[::-1]
     travel_s = numpy.fmax.accumulate(numpy.where(lost, 0.0, view.out_s - view.sent_s))
@@ -97,7 +111,10 @@ def _settled_s(view: View) -> Floats:
 
 
 def _rests(view: View) -> Iterator[tuple[float, float]]:
-    """Yield the (begin, end) of each time between two bodies, from when all of a body arrived to the next request."""
+    """Yield the (begin, end) of each time between two bodies, from when all of a body arrived to the next request.
+
+    Only those count before which a probe ended a silence: it set a timer, and lacked an acknowledgement of its own.
+    """
     if len(view.requests) < 2:
         raise Invisible("the client asks for one body, so the sender always has data")
     order = _arrivals(view)
@@ -105,8 +122,15 @@ def _rests(view: View) -> Iterator[tuple[float, float]]:
     for (begin_s, size), (end_s, _) in itertools.pairwise(view.requests):
         before = int(numpy.searchsorted(view.out_s[order], begin_s))
         whole = int(numpy.searchsorted(total, total[before] + size)) - 1
-        if whole < len(order) and view.out_s[order][whole] < end_s:
+        if whole < len(order) and view.out_s[order][whole] < end_s and _is_probed(view, begin_s, view.out_s[order][whole]):
             yield float(view.out_s[order][whole]), end_s + view.base_rtt_s / 2 - _LATE_S
+
+
+def _is_probed(view: View, begin_s: float, end_s: float) -> bool:
+    """Return whether in this time a packet was lost, and the next came later than a loss is known without a probe."""
+    times, lost = view.sent_s[~_bare(view)], numpy.isnan(view.out_s)[~_bare(view)]
+    waits = lost[:-1] & (numpy.diff(times) > _PROBED_RTTS * view.base_rtt_s)
+    return bool((waits & (times[:-1] > begin_s) & (times[1:] < end_s)).any())
 
 
 @ROWS.add("probes_at_rest", "probes sent while nothing was outstanding", "probes", 0)
@@ -114,8 +138,8 @@ def _probes_at_rest(view: View) -> Samples:
     """Return how often something that the client acknowledged was sent while nothing was outstanding or asked for."""
     rests = list(_rests(view))
     if not rests:
-        raise Invisible("no body was over before the next was asked for")
-    at = numpy.flatnonzero(view.sent_s[1:] > _settled_s(view)[:-1] + _LATE_S) + 1
+        raise Invisible("no body that needed a probe was over before the next was asked for")
+    at = numpy.flatnonzero(view.sent_s[1:] > _settled_s(view, _acknowledged_s(view))[:-1] + _LATE_S) + 1
     resting = numpy.zeros(len(at), bool)
     for begin_s, end_s in rests:
         resting |= (view.sent_s[at] > begin_s) & (view.sent_s[at] < end_s)
@@ -160,6 +184,6 @@ def _idle_rtts(view: View) -> Samples:
         raise Invisible("nothing was sent")
     times = view.sent_s[sent]
     # What was settled before the next packet that elicits an acknowledgement: bare ones between them change nothing.
-    idle_s = numpy.append(times[1:], view.over_s) - _settled_s(view)[sent]
+    idle_s = numpy.append(times[1:], view.over_s) - _settled_s(view, _surely_acknowledged_s(view))[sent]
     at = int(idle_s.argmax())
     return one(max(float(idle_s[at]), 0.0) / view.base_rtt_s, float(times[at]))

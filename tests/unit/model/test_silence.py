@@ -9,23 +9,28 @@ from made_senders import seen, timed, why_not
 from conformance.model.clauses.seen import Invisible
 
 RTT_S = 0.04
+#: the round trip of the path on which probes at rest are counted
+SHORT_RTT_S = 0.01
 #: when a body of five packets is sent that is asked for at `at_s`
 BODIES = [(0.0, 7000), (1.0, 7000), (2.0, 7000)]
+#: what a probe resends of the second body, whose last two packets are lost
+PROBE, ENDS = [1.126, 1.1261], {8, 9}
 
 
-def acknowledgements(sent, lost=()):
+def acknowledgements(sent, lost=(), rtt_s=RTT_S):
     """Return when the client's acknowledgements of all packets but the `lost` ones come."""
-    return [at + RTT_S + 0.003 for number, at in enumerate(sorted(sent)) if number not in lost]
+    return [at + rtt_s + 0.003 for number, at in enumerate(sorted(sent)) if number not in lost]
 
 
 def body(at_s):
-    return [at_s + RTT_S / 2 + 0.0015 * number for number in range(5)]
+    return [at_s + SHORT_RTT_S / 2 + 0.0015 * number for number in range(5)]
 
 
 def at_rest(extra=(), lost=(), answered=True, requests=BODIES):
     """Return the clause about probes and a view: of three bodies, the `extra` packets and the acknowledgements."""
     sent = [*body(0.0), *body(1.0), *body(2.0), *extra]
-    acknowledged = acknowledgements(sent if answered else [at for at in sent if at not in extra], lost)
+    answers = sent if answered else [at for at in sent if at not in extra or at in PROBE]
+    acknowledged = acknowledgements(answers, lost, SHORT_RTT_S)
     return seen("CL207", timed, sent, requests=requests, lost=lost, answers=acknowledged)
 
 
@@ -34,15 +39,20 @@ def probes(*arguments, **rest):
     return clause.observable.value(clause.observable.samples(view))
 
 
-def test_a_sender_that_rests_sends_no_probe():
-    assert probes() == 0
+def test_a_sender_whose_probe_was_acknowledged_rests():
+    assert probes(PROBE, lost=ENDS) == 0
+
+
+def test_a_sender_that_needed_no_probe_says_nothing_about_its_timer():
+    for extra, lost in (((), ()), ([1.025, 1.0251], ENDS)):
+        clause, view = at_rest(extra, lost=lost)
+        with pytest.raises(Invisible, match="no body that needed a probe"):
+            clause.observable.samples(view)
 
 
 def test_a_probe_for_a_lost_end_is_for_something_outstanding():
     # The last two packets of the second body are lost, a probe follows, and then what was lost.
-    assert probes([1.126, 1.1261, 1.17, 1.1701], lost={8, 9}) == 0
-    # A probe that carries what was lost is the end of it.
-    assert probes([1.126, 1.1261], lost={8, 9}) == 0
+    assert probes([*PROBE, 1.1392, 1.1393], lost=ENDS) == 0
 
 
 def test_a_timer_that_runs_on_is_counted_by_its_probes_not_by_their_packets():
@@ -57,22 +67,22 @@ def test_a_timer_that_backs_off_is_told_by_two_probes():
 
 
 def test_an_acknowledgement_of_the_server_is_no_probe():
-    assert probes([1.5, 1.7], answered=False) == 0
+    assert probes([*PROBE, 1.5, 1.7], lost=ENDS, answered=False) == 0
 
 
 def test_what_the_client_asked_for_is_no_probe():
-    # The third request comes to the server at 2.02 s.
-    assert probes([2.5], requests=[*BODIES[:2], (2.0, 7000)]) == 0
+    # The third request comes to the server at 2.005 s.
+    assert probes([*PROBE, 2.5], lost=ENDS, requests=[*BODIES[:2], (2.0, 7000)]) == 0
 
 
 def test_a_lost_packet_is_outstanding_until_a_later_one_is_acknowledged():
-    # Nothing tells the sender that packet 8 is lost, so that each probe is for it.
-    assert probes([1.126, 1.226, 1.426], lost=range(8, 13)) == 0
+    # Nothing tells the sender that packet 8 is lost until the third probe arrives, so that each is for it.
+    assert probes([1.126, 1.226, 1.426, 1.4261], lost=range(8, 12)) == 0
 
 
 @pytest.mark.parametrize(
     ("requests", "why"),
-    [(BODIES[:1], "asks for one body"), ([(0.0, 70000), (1.0, 700000), (2.0, 7000)], "no body was over")],
+    [(BODIES[:1], "asks for one body"), ([(0.0, 70000), (1.0, 700000), (2.0, 7000)], "no body that needed a probe was over")],
 )
 def test_a_sender_that_never_rests_says_nothing_about_probes(requests, why):
     assert why in why_not("CL207", timed, [*body(0.0), *body(1.0), *body(2.0)], requests=requests)
