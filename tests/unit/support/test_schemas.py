@@ -64,6 +64,19 @@ def test_of_many_errors_few_are_made(monkeypatch, items):
     assert len(made) < 1000
 
 
+def test_numbers_of_a_list_take_no_validator_each_and_one_that_is_none_is_named(monkeypatch):
+    made, of = [], schema._class()
+    evolve = of.evolve
+    monkeypatch.setattr(of, "evolve", lambda *a, **b: made.append(1) or evolve(*a, **b))
+    document = json.loads(paths.data("zones", "cubic", "heatmap.json").read_text(encoding="utf-8"))
+    values = [basis["values"] for cell in document["cells"] for basis in cell["bases"]]
+    schema.check("zone", document, "here")
+    assert len(made) < sum(map(len, values))
+    values[0][3] = "0.9"
+    with pytest.raises(UserError, match=r"here: /cells/0/bases/0/values/3: '0.9' is not of type 'number'"):
+        schema.check("zone", document, "here")
+
+
 def test_a_document_that_was_read_before_is_not_checked_again_and_one_that_changed_is(tmp_path, monkeypatch):
     asked = []
     check = schema.check
