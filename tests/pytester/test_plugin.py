@@ -32,6 +32,8 @@ GRID = ("--grid", "10mbps-20ms-1pct,10mbps-20ms-2pct")
 RERUN = "rerun      pytest --pyargs conformance.suite"
 #: two cells that are counted in zones of loss, too
 COUNTED = ("--grid", "10mbps-20ms-0pct,10mbps-20ms-4pct")
+#: a session of one process, and one under pytest-xdist
+WORKERS = [(), pytest.param(("-n", "2"), marks=pytest.mark.thorough)]
 
 
 def test_one_test_for_each_cell_with_readable_ids(suite):
@@ -208,7 +210,7 @@ def test_unsupported_and_inconclusive_are_skipped_with_their_reason(suite):
     )
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_a_session_that_judges_nothing_says_why_once_and_ends_as_if_it_had_no_tests(process, pytester, workers):
     """It ended with 0 and without a reason, as after 12 of 12 tests of BBRv3 for lack of its kernel."""
     asked = "-m", "cubic and (heatmap or loss)", *COUNTED, *workers
@@ -228,7 +230,7 @@ def test_a_session_that_judges_nothing_says_why_once_and_ends_as_if_it_had_no_te
 
 def test_a_session_that_selects_tests_of_its_own_alone_or_runs_none_ends_as_pytest_does(suite, pytester):
     own = pytester.makepyfile("import pytest\ndef test_own(): pytest.skip('no reason')\n")
-    assert suite("-m", "not cubic and not reno", own).ret == pytest.ExitCode.OK
+    assert suite("-m", "not full", own).ret == pytest.ExitCode.OK
     assert suite("-m", "cubic and heatmap", *GRID, "--collect-only", kind="unsupported").ret == pytest.ExitCode.OK
 
 
@@ -557,7 +559,7 @@ def test_a_session_that_was_interrupted_or_stopped_early_repeats_nothing(session
     zones.pytest_sessionfinish(session)
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_a_session_repeats_what_only_holm_finds(suite, process, workers):
     """In 66 of 67 cells, five of five trials are outside, beside 20 of the reference: not enough by itself for 67."""
     zone = documents.zone_of("cubic")
@@ -623,7 +625,10 @@ def test_it_works_under_xdist(process, tmp_path_factory):
     result.stdout.fnmatch_lines(["zone cubic/heatmap: 29 conforms, 1 not judged", "zone cubic/split: 10 conforms"])
 
 
-@pytest.mark.parametrize(("arguments", "passed"), [((), 16), (("--grid", "full"), 20), (("--grid", "10mbps"), 10)])
+@pytest.mark.parametrize(
+    ("arguments", "passed"),
+    [((), 16), pytest.param(("--grid", "full"), 20, marks=pytest.mark.thorough), (("--grid", "10mbps"), 10)],
+)
 def test_the_split_part_is_six_paths_and_four_shares_for_each_grid_and_six_measured_paths(suite, arguments, passed):
     suite("-m", "bbrv3 and split", *arguments).assert_outcomes(passed=passed)
 
@@ -697,7 +702,7 @@ benches.find = fail
 """
 
 
-@pytest.mark.parametrize("more", [(), ("-n", "1")])
+@pytest.mark.parametrize("more", [(), pytest.param(("-n", "1"), marks=pytest.mark.thorough)])
 def test_the_last_lines_of_a_build_that_failed_are_shown(process, more):
     result = process("-m", "cubic and heatmap", *GRID, *more, more=_FAILS)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -723,16 +728,17 @@ def test_the_last_lines_of_a_build_that_failed_are_shown(process, more):
             ("-m", "cubic and heatmap", "--trials", "4", "--max-trials", "4"),
             "4 trials can never show that it is violated, as one of 149",
         ),
-        pytest.param(
-            ("-m", "cubic", "-n", "1", "--trials", "4", "--max-trials", "4"),
-            "4 trials can never show that",
-            marks=pytest.mark.thorough,
-        ),
         (("-m", "cubic", "--results", "conftest.py"), "conftest.py:1: not a JSON line of results; name another"),
-        (("-m", "cubic", "-n", "1", "--results", "conftest.py"), "conftest.py:1: not a JSON line"),
-        (("-m", "cubic", "-n", "1", "--workers", "0"), "--workers 0; it must be 1 or more"),
         (("-m", "cubik", "-n", "1"), "-m cubik: no such algorithm, metric, document or tier"),
-        (("-m", "rfc9438", "-n", "1", "--trials", "3", "--max-trials", "2"), "--max-trials 2 is less"),
+        *(
+            pytest.param(("-n", "1", *arguments), words, marks=pytest.mark.thorough)
+            for arguments, words in (
+                (("-m", "cubic", "--trials", "4", "--max-trials", "4"), "4 trials can never show that"),
+                (("-m", "cubic", "--results", "conftest.py"), "conftest.py:1: not a JSON line"),
+                (("-m", "cubic", "--workers", "0"), "--workers 0; it must be 1 or more"),
+                (("-m", "rfc9438", "--trials", "3", "--max-trials", "2"), "--max-trials 2 is less"),
+            )
+        ),
     ],
 )
 def test_a_users_mistake_is_one_line(suite, process, pytester, arguments, words):
