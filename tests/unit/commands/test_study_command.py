@@ -289,6 +289,7 @@ def test_a_board_of_results_that_are_not_there_is_one_line(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_findings_have_the_counts_of_what_is_published():
     root = paths.PACKAGE.parent
     page = (root / "docs" / "findings-studies.md").read_text(encoding="utf-8")
