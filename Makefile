@@ -3,6 +3,8 @@
   image-full kernel lint mutants mutants-record published quick record reference schemas setup site test thorough zones-check
 .NOTPARALLEL:
 .DEFAULT_GOAL := conformance
+# Tests start Python some hundred times, and each would compile the suite, and pytest rewrite it, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 CONFORMANCE := .venv/bin/conformance
 PYTEST := .venv/bin/pytest
