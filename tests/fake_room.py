@@ -21,8 +21,8 @@ from conformance.model.trials.trial import Measurement, Outcome, Trial
 from conformance.support import paths
 
 STACK = "fake"
-#: documents.zone_of(), which reads each zone once and not for each trial
-zone_of = functools.cache(documents.zone_of)
+#: documents.zone_of() and zones_for(), which look for zones once and not for each trial
+zone_of, zones_for = functools.cache(documents.zone_of), functools.cache(documents.zones_for)
 
 
 class Room:
@@ -54,7 +54,7 @@ def made(trial, kind):
     if profile in ("startup", "competing", "sawtooth", "identify", "pacing", "loss-threshold"):
         return made_further(trial, kind)
     if trial.setting.segments:
-        (zone,) = documents.zones_for(algorithm, trial.setting)
+        (zone,) = zones_for(algorithm, trial.setting)
         permitted = zone.intervals[trial.setting.point]
     else:
         permitted = interval(zone_of(algorithm, profile=profile), trial.setting.cell)
@@ -84,7 +84,7 @@ def interval(zone, cell):
 def made_further(trial, kind):
     """Return a Measurement of a trial under one of the profiles that further zones have."""
     setting = trial.setting
-    zones = documents.zones_for(trial.scheme.algorithm, setting)
+    zones = zones_for(trial.scheme.algorithm, setting)
     permitted = {zone.metric: zone.intervals[setting.cell] for zone in zones if setting.cell in zone.intervals}
     value = {metric: one.basis.median if kind == "good" else 0.001 for metric, one in permitted.items()}
     rtts = value.get("transfer_rtts", 1)
@@ -104,7 +104,7 @@ def made_further(trial, kind):
 def made_shared(trial, kind):
     """Return a Measurement of flows that share a network. If the kind is good, it suits the scenario's zones."""
     setting, at = trial.setting, trial.setting.point
-    zones = documents.zones_for(trial.scheme.algorithm, setting)
+    zones = zones_for(trial.scheme.algorithm, setting)
     good = kind == "good" or (kind == "bad once" and trial.seed > seeds.FRESH)
     value = {z.metric: z.intervals[at].basis.median if good else 0.001 for z in zones}
     return helpers.shared_measurement(trial, value)
