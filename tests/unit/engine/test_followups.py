@@ -124,24 +124,23 @@ def test_neither_order_nor_a_part_nor_a_shard_changes_a_verdict(session):
         assert session("bad", shard, f"{len(part)}.jsonl")[:2] == own
 
 
-@pytest.mark.parametrize("how", [{"ahead": True}, {"ahead": False}])
-def test_a_check_of_several_settings_is_repeated_in_the_guests_that_are_there(session, tmp_path, how):
-    """All violate at their first look, which is as long as a prediction takes."""
+@pytest.fixture(scope="module")
+def checks():
+    """Return questions of CUBIC's split part, which share cells: all about paths, and one about a share of the grid."""
     questions = split_questions(SPLIT, documents.cells("10mbps"))
-    paths = [question for question in questions if isinstance(question.rule, PathCheck)]
-    shares = [question for question in questions if not isinstance(question.rule, PathCheck)]
-    asked = plan([*paths, shares[0]], trials=20)
+    share = next(question for question in questions if not isinstance(question.rule, PathCheck))
+    return [*(question for question in questions if isinstance(question.rule, PathCheck)), share]
+
+
+@pytest.mark.parametrize("how", [{"ahead": True}, {"ahead": False}])
+def test_a_check_of_several_settings_is_repeated_in_the_guests_that_are_there(session, checks, tmp_path, how):
+    """All violate at their first look, which is as long as a prediction takes."""
+    asked = plan(checks, trials=20)
     *alone, before = session("bad", asked, "alone.jsonl", new=lambda judged: False, workers=1, **how)
     *found, room = session("bad", asked, workers=1, **how)
     assert found == alone and set(found[1]) == set(asked.questions)
     assert lines(tmp_path / "r.jsonl") == lines(tmp_path / "alone.jsonl")
     assert room.starts < before.starts
-
-
-@pytest.fixture
-def checks():
-    """Return the questions of CUBIC's split part, which share cells: paths, and the shares of the grid."""
-    return split_questions(SPLIT, documents.cells("10mbps"))
 
 
 @pytest.mark.parametrize("kind", ["unclear", "clear later", "bad", "good"])
