@@ -44,12 +44,13 @@ fast: kernel  ## the tests that boot no guest
 #: guests wait for their cores, so one more process than there are cores keeps these busy
 AT_ONCE = $(shell expr $$(nproc) + 1)
 
-guests: kernel  ## the tests that boot guests; one at a time on each core
+guests: kernel  ## tests that boot guests, each behaviour in its cheapest form; one at a time on each core
 	./setup.sh quic
 	$(PYTEST) tests -q -m "guest and not thorough" -n $(AT_ONCE)
 
-thorough: kernel  ## further proofs of what `make test` proves: more trials, more seeds (minutes)
-	$(PYTEST) tests -q -m thorough -n auto
+thorough: kernel  ## further proofs of what `make test` proves: more trials, seeds, networks and stacks
+	./setup.sh quic
+	$(PYTEST) tests -q -m thorough -n $(AT_ONCE)
 
 # Not by pytest --cov: pytest loads the plugin, and with it the model, before that begins to watch.
 coverage: kernel  ## branch coverage of the model by unit tests that boot no guest; fails below the floor

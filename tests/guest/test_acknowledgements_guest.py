@@ -16,7 +16,7 @@ pytestmark = pytest.mark.guest
 LONGEST_S = 0.4
 
 
-@pytest.fixture(params=["usual", "quinn"])
+@pytest.fixture(params=["usual", pytest.param("quinn", marks=pytest.mark.thorough)])
 def server(request, quic_bench, bench_of):
     """Two servers that share no code: an ngtcp2 and quinn."""
     return quic_bench if request.param == "usual" else bench_of("quinn")
@@ -39,8 +39,17 @@ def counted(server, folder, mbps, rtt_ms, policy):
     return counters["rx_packets"], counters["tx_packets"], found.metrics["completion_s"] * 1000
 
 
-@pytest.mark.parametrize("mbps", [10, 100])
-@pytest.mark.parametrize("packets", [1, 2, 10, 25])
+@pytest.mark.parametrize(
+    ("mbps", "packets"),
+    [
+        (10, 2),
+        (100, 25),
+        *(
+            pytest.param(*of, marks=pytest.mark.thorough)
+            for of in ((10, 1), (10, 10), (10, 25), (100, 1), (100, 2), (100, 10))
+        ),
+    ],
+)
 def test_one_acknowledgement_is_sent_for_so_many_packets(server, tmp_path, mbps, packets):
     """Also where many packets arrive together, which for the client's usual policy are one."""
     came, sent, took_ms = counted(server, tmp_path, mbps, 100, f"packets {packets}")
@@ -49,8 +58,10 @@ def test_one_acknowledgement_is_sent_for_so_many_packets(server, tmp_path, mbps,
     assert came / packets * 0.98 < sent < came / packets + others
 
 
-@pytest.mark.parametrize("mbps", [10, 100])
-@pytest.mark.parametrize("share", [0.25, 0.5])
+@pytest.mark.parametrize(
+    ("mbps", "share"),
+    [(10, 0.25), *(pytest.param(*of, marks=pytest.mark.thorough) for of in ((10, 0.5), (100, 0.25), (100, 0.5)))],
+)
 def test_one_acknowledgement_is_sent_for_a_share_of_the_round_trip(server, tmp_path, mbps, share):
     """The queue may make the round trip 1.3 times as long as on an empty path, and a wait begins with a packet."""
     rtt_ms = 40

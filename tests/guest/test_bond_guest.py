@@ -59,6 +59,7 @@ def test_duplicates_lose_what_both_links_lose(bench):
     assert found.metrics["goodput_mbps"] <= 20
 
 
+@pytest.mark.thorough
 def test_of_duplicates_half_of_what_comes_is_new_and_a_half_of_the_loss_more(bench):
     """X = B(1+p)/2: of B packets that both links deliver, X are new at a loss of p (claim C23 of dual-connectivity)."""
     (found,) = measure(bench, [{"duplicate": True, "loss_pct": 5}], document(size=2_000_000))

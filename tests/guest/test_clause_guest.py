@@ -34,6 +34,7 @@ def test_linux_keeps_seven_tenths_of_its_window_and_a_mutant_that_keeps_more_is_
     assert 0.8 < wrong["value"] < 0.95 and wrong["seen"][0]["packet"] > 0
 
 
+@pytest.mark.thorough
 def test_a_change_that_waits_for_a_state_is_seen(judged):
     """CL028: the second loss comes 1.5 s after the first, which the first pass finds."""
     status, right = judged("CL028", "--algorithm", "cubic")

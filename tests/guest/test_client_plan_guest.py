@@ -18,7 +18,7 @@ from conformance.model.trials.trial import Outcome
 pytestmark = pytest.mark.guest
 
 
-@pytest.fixture(params=["usual", "quinn"])
+@pytest.fixture(params=["usual", pytest.param("quinn", marks=pytest.mark.thorough)])
 def server(request, quic_bench, bench_of):
     """Two servers that share no code: an ngtcp2 and quinn."""
     return quic_bench if request.param == "usual" else bench_of("quinn")

@@ -57,8 +57,8 @@ def findings(tmp_path):
     ("kind", "words"),
     [
         ("exits", "the server of exits died with status 3 during the transfer: assertion failed: [31mcwnd > 0"),
-        ("hangs", ": no packet came for 120 s"),
-        ("resets", "the client of resets ended with status 1: "),
+        pytest.param("hangs", ": no packet came for 120 s", marks=pytest.mark.thorough),
+        pytest.param("resets", "the client of resets ended with status 1: ", marks=pytest.mark.thorough),
     ],
 )
 def test_a_stack_that_fails_is_said_to_fail_and_quoted(findings, kind, words):
@@ -71,12 +71,14 @@ def test_a_stack_that_fails_is_said_to_fail_and_quoted(findings, kind, words):
     assert {m.trial.scheme.stack for m in kept} == {kind}
 
 
+@pytest.mark.thorough
 def test_a_sound_stack_does_not_fail(findings):
     finding, kept = findings("sound")
     assert finding.verdict.status.passes or finding.verdict.status is Status.INCONCLUSIVE
     assert {m.outcome for m in kept} == {Outcome.OK}
 
 
+@pytest.mark.thorough
 def test_a_fault_of_the_emulator_stays_an_error(findings, monkeypatch):
     monkeypatch.setattr(reader.Reader, "_uncalibrated", lambda self, index: "calibration: a delay of 0 ms")
     finding, kept = findings("exits")
@@ -84,6 +86,7 @@ def test_a_fault_of_the_emulator_stays_an_error(findings, monkeypatch):
     assert {m.outcome for m in kept} == {Outcome.ERROR}
 
 
+@pytest.mark.thorough
 def test_without_another_stack_it_is_an_error(findings, monkeypatch):
     monkeypatch.setattr(runs, "beside", lambda bench: None)
     finding, kept = findings("exits")

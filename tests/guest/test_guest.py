@@ -153,19 +153,22 @@ def _check_queue_columns(found, read_back, kind):
     assert trace["queue_out_bytes"][-1] > 0.6 * read_back[kind]["bytes"]
 
 
-@pytest.mark.parametrize("queue", ["red", "bfifo:1", "pfifo:50", "fq_codel", "codel", "cake", "pie", "policer"])
-def test_every_queue_is_installed_calibrated_and_used(bench, queue):
-    (found,) = go(bench, [short(Cell(10, 10, 0), queue=queue)])
-    assert found.outcome is Outcome.OK, found.message
-    kind = "bfifo" if queue == "policer" else queue.partition(":")[0]
-    read_back = {q["kind"]: q for q in found.evidence["qdiscs"] if q["dev"] == "to_client"}
-    assert set(read_back) == {"netem", "htb", kind}
-    assert read_back[kind]["bytes"] > found.trial.setting.transfer_bytes
-    _check_queue_columns(found, read_back, kind)
-    assert 0.2 < found.utilization < 1
-    assert found.metrics["min_rtt_ms"] == pytest.approx(20, abs=1.5)
-    for side in ("server", "client"):
-        assert found.evidence["sysctls"][side]["net.ipv4.tcp_rmem"] == "4096 131072 6291456"
+QUEUES = ("red", "bfifo:1", "pfifo:50", "fq_codel", "codel", "cake", "pie", "policer")
+
+
+def test_every_queue_is_installed_calibrated_and_used(bench):
+    asked = [short(Cell(10, 10, 0), queue=queue) for queue in QUEUES]
+    for queue, found in zip(QUEUES, go(bench, asked), strict=True):
+        assert found.outcome is Outcome.OK, (queue, found.message)
+        kind = "bfifo" if queue == "policer" else queue.partition(":")[0]
+        read_back = {q["kind"]: q for q in found.evidence["qdiscs"] if q["dev"] == "to_client"}
+        assert set(read_back) == {"netem", "htb", kind}
+        assert read_back[kind]["bytes"] > found.trial.setting.transfer_bytes
+        _check_queue_columns(found, read_back, kind)
+        assert 0.2 < found.utilization < 1, queue
+        assert found.metrics["min_rtt_ms"] == pytest.approx(20, abs=1.5), queue
+        for side in ("server", "client"):
+            assert found.evidence["sysctls"][side]["net.ipv4.tcp_rmem"] == "4096 131072 6291456"
 
 
 def test_fractional_loss_and_offload_off(bench):
@@ -244,30 +247,45 @@ def test_nothing_is_left_when_the_runner_is_killed(tmp_path):
         assert not list(scratch.parent.glob(f"conformance-scratch-{runner.pid}-*"))
 
 
+#: what others of tests/guest/test_faults.py do, too, in guests that they share
+THOROUGH = pytest.mark.thorough
+
+
 @pytest.mark.parametrize(
     ("commands", "outcome", "words"),
     [
-        ({"server": "exit 127"}, Outcome.UNSUPPORTED, "test does not offer cubic"),
-        ({"server": "echo no such certificate >&2; exit 1"}, Outcome.ERROR, "before it was ready: no such certificate"),
-        (
-            {"server": "(sleep 0.6; kill -9 $$) & exec LINUX server"},
-            Outcome.FAILED,
-            "died with status -9 during the transfer",
+        pytest.param({"server": "exit 127"}, Outcome.UNSUPPORTED, "test does not offer cubic", id="127"),
+        pytest.param(
+            {"server": "echo no such certificate >&2; exit 1"}, Outcome.ERROR,
+            "before it was ready: no such certificate", id="no-start",
         ),
-        ({"client": "LINUX client; kill -9 $$"}, Outcome.FAILED, "ended with status -9"),
-        (
-            {"client": """echo '{"bytes": 1250000, "completion_s": 1, "handshake_s": 0}'"""},
-            Outcome.ERROR,
-            "crossed its link",
+        pytest.param(
+            {"server": "(sleep 0.6; kill -9 $$) & exec LINUX server"}, Outcome.FAILED,
+            "died with status -9 during the transfer", id="dies",
         ),
-        ({"client": "LINUX client | sed s/1250000/9999999/"}, Outcome.ERROR, "reports 9999999 bytes"),
-        ({"client": "LINUX client; sleep 5"}, Outcome.ERROR, "the harness saw it run for"),
-        ({"client": "yes"}, Outcome.FAILED, "ended with status"),
-        ({"server": "setsid sleep 10000 & exec LINUX server"}, Outcome.OK, None),
-        ({"server": "touch /run/suite/evil /run/adapter/evil /evil /usr/evil; exec LINUX server"}, Outcome.OK, None),
+        pytest.param({"client": "LINUX client; kill -9 $$"}, Outcome.FAILED, "ended with status -9", id="client-dies"),
+        pytest.param(
+            {"client": """echo '{"bytes": 1250000, "completion_s": 1, "handshake_s": 0}'"""}, Outcome.ERROR,
+            "crossed its link", id="lies", marks=THOROUGH,
+        ),
+        pytest.param(
+            {"client": "LINUX client | sed s/1250000/9999999/"}, Outcome.ERROR, "reports 9999999 bytes",
+            id="lies-bytes",
+        ),
+        pytest.param(
+            {"client": "LINUX client; sleep 5"}, Outcome.ERROR, "the harness saw it run for", id="lies-time",
+            marks=THOROUGH,
+        ),
+        pytest.param({"client": "yes"}, Outcome.FAILED, "ended with status", id="floods", marks=THOROUGH),
+        pytest.param(
+            {"server": "setsid sleep 10000 & exec LINUX server"}, Outcome.OK, None, id="stays", marks=THOROUGH
+        ),
+        pytest.param(
+            {"server": "touch /run/suite/evil /run/adapter/evil /evil /usr/evil; exec LINUX server"}, Outcome.OK, None,
+            id="writes", marks=THOROUGH,
+        ),
     ],
-    ids=["127", "no-start", "dies", "client-dies", "lies", "lies-bytes", "lies-time", "floods", "stays", "writes"],
-)
+)  # fmt: skip
 def test_bad_adapters_end_in_time_with_the_right_outcome(bench, tmp_path, commands, outcome, words):
     bad = dataclasses.replace(bench, adapter=adapter(tmp_path / "stack", **commands))
     (found,) = go(bad, [dataclasses.replace(short(transfer_s=1), timeout_s=30)])

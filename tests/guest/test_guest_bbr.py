@@ -72,6 +72,7 @@ def test_version_1_under_the_name_of_version_3_is_caught(tmp_path):
     assert "the kernel reports: bbr, version 1" in text
 
 
+@pytest.mark.thorough
 def test_bbr_without_a_version_is_named_with_one(tmp_path):
     status, text = identified("bbr", tmp_path)
     assert status == 0, text

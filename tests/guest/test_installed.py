@@ -140,10 +140,20 @@ def test_clients_are_found_and_say_what_they_are(installed):
     assert said.count("cc_conformance_kernel/cache/adapters") == 2
 
 
+def judged(installed, *asked):
+    """Test CUBIC as `asked`, and report; return what pytest printed."""
+    status, said = installed("python", "-m", "pytest", "--pyargs", "conformance.suite", *asked)
+    assert status == 0, said
+    status, reported = installed("conformance", "report", "--no-terminal")
+    assert status == 0, reported
+    assert "report/index.html" in reported
+    return said
+
+
+def test_a_cell_has_a_verdict_and_a_report(installed):
+    assert "1 passed" in judged(installed, "-m", "cubic and heatmap", "--grid", "10mbps-100ms-4pct")
+
+
+@pytest.mark.thorough
 def test_the_smoke_tier_has_a_verdict_and_a_report(installed):
-    status, said = installed("python", "-m", "pytest", "--pyargs", "conformance.suite", "-m", "cubic and smoke")
-    assert status == 0, said
-    assert "12 passed" in said
-    status, said = installed("conformance", "report", "--no-terminal")
-    assert status == 0, said
-    assert "report/index.html" in said
+    assert "12 passed" in judged(installed, "-m", "cubic and smoke")

@@ -51,6 +51,7 @@ exit 1
 """
 
 
+@pytest.mark.thorough
 def test_the_common_client_makes_at_most_1_6_system_calls_a_packet(bench, tmp_path):
     """Calls are counted by strace at 10 Mbit/s; a client that calls ppoll before every second receive makes 2.0.
 

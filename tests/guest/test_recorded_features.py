@@ -20,7 +20,9 @@ from conformance.model.diagnosis import ranking
 pytestmark = pytest.mark.guest
 
 
-@pytest.mark.parametrize("algorithm", ["cubic", *score_why.OWN_KERNELS])
+@pytest.mark.parametrize(
+    "algorithm", ["cubic", *(pytest.param(name, marks=pytest.mark.thorough) for name in score_why.OWN_KERNELS)]
+)
 def test_what_was_recorded_is_what_is_read(algorithm):
     kept = recorded_features.find(algorithm)
     recorded = kept.scheme if kept else helpers.reference_scheme(algorithm)

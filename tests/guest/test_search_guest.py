@@ -28,9 +28,10 @@ def standing(tmp_path):
     return kernel_stack.adapter(tmp_path / "standing", BODY)
 
 
-def searched(stack, tmp_path, *more, status):
+def searched(stack, tmp_path, *more, status, tries=36):
     """Run a search, and return its document."""
-    command = ["dev", "search", str(stack), "--results", str(tmp_path / "r.jsonl"), "--tries", "36", "--format", "json"]
+    command = ["dev", "search", str(stack), "--results", str(tmp_path / "r.jsonl"), "--format", "json"]
+    command += ["--tries", str(tries)]
     done = click.testing.CliRunner().invoke(main, [*command, *more])
     assert done.exit_code == status, done.output
     document = json.loads(done.stdout)
@@ -38,6 +39,7 @@ def searched(stack, tmp_path, *more, status):
     return document
 
 
+@pytest.mark.thorough
 def test_a_stack_that_stands_still_after_an_outage_is_found_and_the_outage_is_what_is_left(standing, tmp_path):
     kept = tmp_path / "kept"
     document = searched(standing, tmp_path, "--goal", "standstill", "--out", str(kept), status=1)
@@ -59,6 +61,9 @@ def test_a_stack_that_stands_still_after_an_outage_is_found_and_the_outage_is_wh
     schema.check("why", json.loads(done.stdout), "what why prints of a finding")
 
 
-def test_a_search_on_the_reference_finds_nothing(tmp_path):
-    document = searched("linux-tcp", tmp_path, "--out", str(tmp_path / "found"), status=0)
-    assert document["tries"] == 36 and not any(sought["repeated"] for sought in document["sought"])
+@pytest.mark.parametrize(
+    ("tries", "goals"), [(6, ("--goal", "standstill")), pytest.param(36, (), marks=pytest.mark.thorough)]
+)
+def test_a_search_on_the_reference_finds_nothing(tmp_path, tries, goals):
+    document = searched("linux-tcp", tmp_path, *goals, "--out", str(tmp_path / "found"), status=0, tries=tries)
+    assert document["tries"] == tries and not any(sought["repeated"] for sought in document["sought"])

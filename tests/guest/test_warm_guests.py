@@ -92,9 +92,11 @@ def test_an_old_guest_is_replaced(bench):
     assert by_trial(found) == by_trial(go(bench, settings, (1, 2)))
 
 
-def test_a_trial_does_not_depend_on_whether_its_guest_made_the_calibration(bench):
+@pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.thorough)])
+def test_a_trial_does_not_depend_on_whether_its_guest_made_the_calibration(bench, count):
     """This holds for calibrations of its own cell and of others, and a calibration is the same for every algorithm."""
-    settings = [short(Cell(10, 20, 1)), short(Cell(40, 60, 3), queue="bfifo:1"), short(Cell(20, 5, 0))]
+    cells = short(Cell(10, 20, 1)), short(Cell(40, 60, 3), queue="bfifo:1"), short(Cell(20, 5, 0))
+    settings = cells[:count]
     for algorithm in ("cubic", "reno"):
         made = virtual.VirtualRoom(bench.place(algorithm).kernel, remembers=False)
         # One setting is enough for the second algorithm, to see whether it finds the first one's calibration.

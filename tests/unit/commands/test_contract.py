@@ -127,7 +127,7 @@ def checked(stack):
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("stack", ["linux-tcp", RELABELLED])
+@pytest.mark.parametrize("stack", ["linux-tcp", pytest.param(RELABELLED, marks=pytest.mark.thorough)])
 def test_good_adapters_keep_every_clause(stack):
     status, text = checked(stack)
     assert status == 0, text
