@@ -182,7 +182,6 @@ def _set_up(stage: Stage) -> protocol.NetworkUp | protocol.Unsupported:
 
 def _run_cells(stage: Stage, cells: Iterable[CellJob], emit: Emit) -> None:
     """Run the trials of each cell that the host feeds, and emit their events."""
-    how = stage.job.trace
     for index, cell in enumerate(cells):
         if index == 0 and cell.trials:
             _warm_up(stage, cell.trials[0], emit)
@@ -193,9 +192,9 @@ def _run_cells(stage: Stage, cells: Iterable[CellJob], emit: Emit) -> None:
             emit(protocol.HopsTried(index=index, observed=programs.tried(stage, cell.probes)))
         for trial_job in cell.trials:
             target = os.path.join(stage.scratch, "trace", f"{index}-{trial_job.seed}")
-            logs = trace.log_folders(stage.job) if how else {}
+            logs = trace.log_folders(stage.job) if stage.job.trace == "all" else {}
             try:
-                facts = trial.run(stage, trial_job, target, logs if how == "all" else {})
+                facts = trial.run(stage, trial_job, target, logs)
                 if logs:
                     group = facts.groups[trial_job.tested]
                     trace.keep(logs, target, group.server, group.flows[trial_job.flow].client if group.flows else None)

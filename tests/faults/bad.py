@@ -292,6 +292,22 @@ def give_up_half_way(status):
     return client
 
 
+def spoil_logs():
+    """Put names where logs are kept that are no names for a copy, and as much as fits."""
+    for role in ("server", "client"):
+        logs = pathlib.Path(os.environ["CC_SCRATCH"], "..", f"trace-{role}").resolve()
+        with contextlib.suppress(OSError):
+            (logs / "stderr.txt").mkdir(parents=True)
+            (logs / "stderr.txt" / "x").touch()
+            (logs / "qlog" / "\x1b[2J").touch()
+            (logs / "qlog" / "good.qlog").touch()
+            os.chdir(logs / "qlog")
+            nest()
+            os.chdir(os.environ["CC_SCRATCH"])
+            fill(logs / "stderr.txt")
+    print("these are the server's words", file=sys.stderr, flush=True)
+
+
 # --- deeds that must be refused
 
 
@@ -300,7 +316,7 @@ def host_folders():
     words = pathlib.Path("/proc/cmdline").read_text().split()
     told = [word.partition("=")[2] for word in words if word.startswith("cc_") and "/" in word]
     return [
-        *told, "/", "/etc", "/usr", "/run", "/run/scratch", "/run/suite", "/run/adapter", "/var/log", "/root", "/home",
+        *told, "/", "/etc", "/usr", "/run", "/run/work", "/run/scratch", "/run/suite", "/run/adapter", "/var/log", "/root", "/home",
     ]  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from test_guest import guests
 from test_scenario_guest import FIFO, network
 
 from conformance.catalogue import documents
+from conformance.commands import trace
 from conformance.engine import benches
 from conformance.guest import protocol
 from conformance.lab import job, virtual
@@ -107,6 +108,7 @@ GROUPS = {
         "reads-the-job": (OK, None),
         "attacks": (OK, None),
         "stirs-the-random": (OK, None),
+        "spoils-logs": (OK, None),
         "output-is-a-pipe": (FAILED, "the client of hostile ended with status 1: the last words"),
         "output-is-a-link": (FAILED, "the client of hostile ended with status 1: the last words"),
     },
@@ -221,6 +223,18 @@ def test_who_spins_without_end_is_ended_by_the_clock_on_the_wall(bench):
         found = next(measurements)
     assert found.outcome is ERROR
     assert found.message == ALONE["spins"]
+
+
+def test_a_trace_is_kept_whatever_a_stack_leaves_where_logs_belong(bench):
+    with contextlib.closing(
+        trace.take(bench.place("cubic").kernel, bench.adapter, [trials(bench, "spoils-logs")], "all")
+    ) as traces:
+        found, _, folder = next(traces)
+        assert found.outcome is OK, found.message
+        kept = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+        assert kept >= {"server/qlog/good.qlog", "server/stderr.txt", "client/qlog/good.qlog"}
+        assert not any("\x1b" in name or len(name) > 300 for name in kept)
+        assert (folder / "server" / "stderr.txt").read_text() == "these are the server's words\n"
 
 
 def test_bytes_beside_the_connection_are_an_error_in_a_scenario_too(bench):
