@@ -286,13 +286,24 @@ def _own_files(*places: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
     """Yield (name, path) of all files of an adapter's folder and of what it shares, in order.
 
     A name is the path from that folder, or from the folder src in it, where a crate has its files. Left out are the
-    known deviations, remains of interrupted writes, and files of version control.
+    known deviations, remains of interrupted writes, and files of version control. Raises UserError for a link to a
+    folder elsewhere, whose files would not count.
     """
     for place in places:
         for file in [place] if place.is_file() else sorted(place.rglob("*")):
             *folders, name = file.relative_to(place).parts or (place.name,)
-            if file.is_file() and name != "expected.json" and not files.is_aside(file) and ".git" not in folders:
+            if ".git" in folders:
+                continue
+            if name != ".git" and _leads_away(file, place):
+                raise UserError(
+                    f"{file} is a link to a folder, whose files would not count", "name it in `shares` or `sources`"
+                )
+            if file.is_file() and name != "expected.json" and not files.is_aside(file):
                 yield "/".join([*(folders[1:] if folders[:1] == ["src"] else folders), name]), file
+
+
+def _leads_away(file: pathlib.Path, place: pathlib.Path) -> bool:
+    return file.is_symlink() and file.is_dir() and not file.resolve().is_relative_to(place.resolve())
 
 
 def _files_digest(named: Iterable[tuple[str, pathlib.Path]]) -> str:

@@ -59,6 +59,17 @@ def test_a_link_into_another_adapter_counts_with_what_it_leads_to(tmp_path):
     assert adapter._files_digest(adapter._own_files(ours)) == changed
 
 
+def test_a_link_to_a_folder_elsewhere_is_refused_as_its_files_would_not_count(tmp_path):
+    (tmp_path / "ours" / "lib").mkdir(parents=True)
+    (tmp_path / "ours" / "lib" / "a.py").write_text("1")
+    (tmp_path / "ours" / "lib64").symlink_to("lib")  # as a venv has it
+    assert [name for name, _ in adapter._own_files(tmp_path / "ours")] == ["lib/a.py"]
+    (tmp_path / "src").mkdir()
+    (tmp_path / "ours" / "src").symlink_to("../src")
+    with pytest.raises(UserError, match="ours/src is a link to a folder, whose files would not count; name it in `shares`"):
+        list(adapter._own_files(tmp_path / "ours"))
+
+
 def test_where_a_file_lies_counts_and_what_version_control_keeps_does_not(tmp_path):
     def digest():
         return adapter._files_digest(adapter._own_files(tmp_path))
