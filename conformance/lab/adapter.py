@@ -108,7 +108,7 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
     other = load(named, OWN) if named else None
     own_digest = files_digest(about)
     build_dir = building.ensure(about, own_digest, sources=trees, taken=_taken(about)) if about.build else None
-    version, has = _describe(about.folder / about.program, build_dir)
+    version, has = _describe(about.folder / about.program, build_dir or about.folder)
     if trees:
         version += WITH_TREES + ", ".join(source.label for source in trees)
     programs = [pathlib.Path(program) for tool in about.needs if (program := manifest.which(tool))]
@@ -223,13 +223,14 @@ def files_digest(about: manifest.Manifest) -> str:
     return _files_digest(_own_files(*about.places(), *others))
 
 
-def _describe(program: pathlib.Path, build: pathlib.Path | None) -> tuple[str, frozenset[str] | None]:
+def _describe(program: pathlib.Path, build: pathlib.Path) -> tuple[str, frozenset[str] | None]:
     """Return (version, stack's own names of its algorithms or None), as `program describe` prints them.
 
     Text is made printable. Raises UserError.
     """
-    # What it says has to be true of the programs that guests find.
-    environment = {**os.environ, "PATH": manifest.GUEST_PATH, "CC_BUILD": str(build or "")}
+    # What it says has to be true of the programs that guests find, which have nothing of the user's environment.
+    own = {name: value for name, value in os.environ.items() if name == "HOME"}
+    environment = {**own, "PATH": manifest.GUEST_PATH, "LC_ALL": "C", "CC_BUILD": str(build)}
     aside = files.temp_folder()
     with tempfile.TemporaryFile(dir=aside) as out, tempfile.TemporaryFile(dir=aside) as err:
         try:

@@ -94,6 +94,15 @@ def test_a_version_is_harmless_text(described):
     assert len(found.version) <= 200
 
 
+def test_a_describe_sees_nothing_of_the_users_environment_but_home(described, monkeypatch, tmp_path):
+    """A guest has none of it: with the user's libraries, `describe` would tell another version than the one that runs."""
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/mine")
+    monkeypatch.setenv("CC_CALLED", "bbr")
+    said = described("""printf '{"version": "%s"}' "$(env | sed 's/=.*//' | sort | paste -sd ' ')" """).version
+    assert set(said.split()) - {"OLDPWD", "PWD", "SHLVL", "_"} == {"CC_BUILD", "CC_OUTSIDE", "HOME", "LC_ALL", "PATH"}
+    assert described("""printf '{"version": "%s"}' "$CC_BUILD" """).version == str(tmp_path)
+
+
 def test_a_describe_leaves_no_process_however_it_ends(described, monkeypatch, tmp_path):
     monkeypatch.setattr(adapter, "_DESCRIBE_TIMEOUT_S", 0.5)
     pid = tmp_path / "pid"
