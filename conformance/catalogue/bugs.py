@@ -58,7 +58,7 @@ class Missed(Record):
 
     why: str
     takes: str
-    #: If the bug does not show: what a counter in a scratch build said of the faulty branch, and which packets are equal.
+    #: If the bug does not show: what a counter in a scratch build said of the branch, and which packets are equal.
     proof: Annotated[Sentence, Meta(max_length=600)] | None = None
 
 

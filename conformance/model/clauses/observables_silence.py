@@ -122,7 +122,11 @@ def _rests(view: View) -> Iterator[tuple[float, float]]:
     for (begin_s, size), (end_s, _) in itertools.pairwise(view.requests):
         before = int(numpy.searchsorted(view.out_s[order], begin_s))
         whole = int(numpy.searchsorted(total, total[before] + size)) - 1
-        if whole < len(order) and view.out_s[order][whole] < end_s and _is_probed(view, begin_s, view.out_s[order][whole]):
+        if (
+            whole < len(order)
+            and view.out_s[order][whole] < end_s
+            and _is_probed(view, begin_s, view.out_s[order][whole])
+        ):
             yield float(view.out_s[order][whole]), end_s + view.base_rtt_s / 2 - _LATE_S
 
 

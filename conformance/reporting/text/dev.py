@@ -272,5 +272,6 @@ def summary(ran: "Ran") -> str:
     aside = f", {len(ran.aside)} set aside" if ran.aside else ""
     return (
         f"{count(len(tally.real), 'bug')}: {ran.caught} caught ({tally.named} of them named right),"
-        f" {ran.missed} missed{aside}; {count(len(tally.shams), 'sham')}: {len(tally.moved)} moved; {len(ran.absent)} not run"
+        f" {ran.missed} missed{aside}; {count(len(tally.shams), 'sham')}: {len(tally.moved)} moved;"
+        f" {len(ran.absent)} not run"
     )

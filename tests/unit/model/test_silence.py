@@ -82,7 +82,10 @@ def test_a_lost_packet_is_outstanding_until_a_later_one_is_acknowledged():
 
 @pytest.mark.parametrize(
     ("requests", "why"),
-    [(BODIES[:1], "asks for one body"), ([(0.0, 70000), (1.0, 700000), (2.0, 7000)], "no body that needed a probe was over")],
+    [
+        (BODIES[:1], "asks for one body"),
+        ([(0.0, 70000), (1.0, 700000), (2.0, 7000)], "no body that needed a probe was over"),
+    ],
 )
 def test_a_sender_that_never_rests_says_nothing_about_probes(requests, why):
     assert why in why_not("CL207", timed, [*body(0.0), *body(1.0), *body(2.0)], requests=requests)
