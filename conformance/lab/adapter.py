@@ -229,8 +229,8 @@ def _describe(program: pathlib.Path, build: pathlib.Path) -> tuple[str, frozense
     Text is made printable. Raises UserError.
     """
     # What it says has to be true of the programs that guests find, which have nothing of the user's environment.
-    own = {name: value for name, value in os.environ.items() if name == "HOME"}
-    environment = {**own, "PATH": manifest.GUEST_PATH, "LC_ALL": "C", "CC_BUILD": str(build)}
+    home = {name: value for name, value in os.environ.items() if name == "HOME"}
+    environment = {**home, "PATH": manifest.GUEST_PATH, "LC_ALL": "C", "CC_BUILD": str(build)}
     aside = files.temp_folder()
     with tempfile.TemporaryFile(dir=aside) as out, tempfile.TemporaryFile(dir=aside) as err:
         try:

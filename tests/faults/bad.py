@@ -316,7 +316,8 @@ def host_folders():
     words = pathlib.Path("/proc/cmdline").read_text().split()
     told = [word.partition("=")[2] for word in words if word.startswith("cc_") and "/" in word]
     return [
-        *told, "/", "/etc", "/usr", "/run", "/run/work", "/run/scratch", "/run/suite", "/run/adapter", "/var/log", "/root", "/home",
+        *told, "/", "/etc", "/usr", "/run", "/run/work", "/run/scratch", "/run/suite", "/run/adapter", "/var/log",
+        "/root", "/home",
     ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pathlib
 import subprocess
 import types
 
@@ -29,17 +30,17 @@ def kept(tmp_path):
 
 
 def put(path, text="log"):
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    with open(path, "w") as f:
-        f.write(text)
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
 
 
 def nest(name, characters):
     """Nest folders of a name until their path has so many characters, and put a file with a long name there."""
     os.chdir("qlog")
-    at = len(os.getcwd())
+    at = len(str(pathlib.Path.cwd()))
     while at < characters:
-        os.mkdir(name)
+        pathlib.Path(name).mkdir()
         os.chdir(name)
         at += 1 + len(name)
     put("b" * 250)
@@ -62,7 +63,7 @@ def test_logs_secrets_and_what_was_printed_are_kept(kept):
         lambda: put("qlog/\x1b[2J"),
         lambda: put(os.fsdecode(b"qlog/\xff")),
         lambda: nest("d" * 100, 4000),
-        lambda: os.symlink("/etc/passwd", "keys.log"),
+        lambda: pathlib.Path("keys.log").symlink_to("/etc/passwd"),
         lambda: os.mkfifo("keys.log"),
     ],
 )

@@ -95,7 +95,7 @@ def test_a_version_is_harmless_text(described):
 
 
 def test_a_describe_sees_nothing_of_the_users_environment_but_home(described, monkeypatch, tmp_path):
-    """A guest has none of it: with the user's libraries, `describe` would tell another version than the one that runs."""
+    """A guest has none of it: with the user's libraries, `describe` would tell of another version than runs."""
     monkeypatch.setenv("LD_LIBRARY_PATH", "/mine")
     monkeypatch.setenv("CC_CALLED", "bbr")
     said = described("""printf '{"version": "%s"}' "$(env | sed 's/=.*//' | sort | paste -sd ' ')" """).version
