@@ -1,4 +1,7 @@
-"""Keep the best scenarios of a search by each goal, and make the next ones of them."""
+"""Keep the best scenarios of a search by each goal, and make the next ones of them.
+
+A search begins with each kind of change alone, in an order that its seed decides.
+"""
 
 import copy
 import dataclasses
@@ -6,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from conformance.model import digest
+from conformance.model.search.alone import alone
 from conformance.model.search.mutation import STEADY, Document, mutated, pick
 
 if TYPE_CHECKING:
@@ -36,12 +40,18 @@ class Population:
         self._goals, self._random, self._is_valid = goals, random, is_valid
         self._best: dict[str, list[Tried]] = {goal: [] for goal in goals}
         self._digests = {digest.of_value(STEADY)}
+        self._first = alone()
         self.tried = 0
 
     def children(self, count: int) -> list[Document]:
         """Return the next scenarios to try, none of which was tried before; the goals take turns."""
         drawn: list[Document] = []
-        for _ in range(count):
+        while self._first and len(drawn) < count:
+            first = self._first.pop(int(self._random.random() * len(self._first)))
+            if self._is_valid(first):
+                self._digests.add(digest.of_value(first))
+                drawn.append(first)
+        for _ in range(count - len(drawn)):
             parent = self._parent(self._goals[(self.tried + len(drawn)) % len(self._goals)])
             child = mutated(parent, self._random, self._is_new)
             if child is not parent:

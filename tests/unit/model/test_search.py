@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 from conformance.catalogue import scenarios
 from conformance.model import digest
 from conformance.model.errors import UserError
+from conformance.model.search.alone import alone
 from conformance.model.search.goals import GOALS
 from conformance.model.search.mutation import STEADY, is_affordable, mutated
 from conformance.model.search.population import Population
@@ -81,6 +82,15 @@ def test_the_seed_decides_the_sequence_and_no_scenario_comes_twice(seed):
 
 def test_another_seed_tries_others():
     assert sequence(1, 2)[0] != sequence(2, 2)[0]
+
+
+def test_a_search_begins_with_each_kind_of_change_alone():
+    first = alone()
+    assert all(is_scenario(document) and is_affordable(document) for document in first)
+    assert {complexity(document)[0] for document in first} == {1, 2}  # two ways, or two requests
+    for seed in (1, 2):
+        tried, _ = sequence(seed, len(first) // 4 + 1)
+        assert sorted(map(digest.of_value, tried[: len(first)])) == sorted(map(digest.of_value, first))
 
 
 @settings(max_examples=30, deadline=None)
