@@ -200,9 +200,10 @@ class _Hunt:
         return {name: score for name, score in scores.items() if score is not None}
 
     def shrink(self, goal: Goal, population: Population) -> Document | None:
-        """Return the smallest scenario that still shows it; None if none of the best does with further seeds.
+        """Return the smallest scenario that still shows half of it; None if none of the best does with further seeds.
 
-        Each goal has its part of the time. A scenario that the budget leaves no time to try again is returned as it is.
+        Less than half may be something else, such as what the steady link shows, too. Each goal has its part of the
+        time. A scenario that the budget leaves no time to try again is returned as it is.
         """
         best = [tried.document for tried in population.best(goal.name) if tried.scores[goal.name] >= 1]
         best += self._failed if goal.name == FAILURE else []
@@ -212,29 +213,31 @@ class _Hunt:
         part = (goals.index(goal.name) + 1) / len(goals)
         until = _UNTIL_SEARCHED + part * (_UNTIL_SHRUNK - _UNTIL_SEARCHED)
         with self._notes.bar(f"shrinking: {goal.name}", budget_s=self._left_s(until)) as bar:
-
-            def first(candidates: Sequence[Document]) -> Document | None:
-                return self._first_that_shows(goal, candidates, until, bar)
-
             bar.say("trying the best scenarios again")
-            began = first(best)
+            began = self._first_that_shows(goal, best, 1, until, bar)
             if began is None:
                 return best[0] if self._is_over(until) else None
-            return shrinking.shrunk(began, first)
+            document, score = began
+
+            def first(candidates: Sequence[Document]) -> Document | None:
+                shows = self._first_that_shows(goal, candidates, max(score / 2, 1), until, bar)
+                return None if shows is None else shows[0]
+
+            return shrinking.shrunk(document, first)
 
     def _first_that_shows(
-        self, goal: Goal, candidates: Sequence[Document], until: float, bar: Bar
-    ) -> Document | None:  # fmt: skip
-        """Return the first scenario in which the stack does worse by as much as counts; None if time runs out, too."""
+        self, goal: Goal, candidates: Sequence[Document], least: float, until: float, bar: Bar
+    ) -> tuple[Document, float] | None:  # fmt: skip
+        """Return the first scenario with a score of at least this, and its score; None if time runs out, too."""
         for at in range(0, len(candidates), _AT_A_TIME):
             chosen = candidates[at : at + _AT_A_TIME]
             tried = self._tried(chosen, _SHRUNK_TRIALS, _SEARCHED, until, bar)
             for document, sides in zip(chosen, tried, strict=True):
                 if sides is not None and goal.name != FAILURE and (GOALS[FAILURE].score(*sides) or 0) >= 1:
                     self._failed.append(document)
-                if sides is not None and (goal.score(*sides) or 0) >= 1:
+                if sides is not None and (score := goal.score(*sides) or 0) >= least:
                     bar.say(f"{shrinking.complexity(document)[0]} departures from the steady link are left")
-                    return document
+                    return document, score
             if self._is_over(until):
                 break
         return None

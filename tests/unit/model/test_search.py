@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import io
 import random
 import types
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from conformance.catalogue import scenarios
+from conformance.commands.search import _Hunt
 from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.search.alone import alone
@@ -17,6 +19,8 @@ from conformance.model.search.mutation import STEADY, is_affordable, mutated
 from conformance.model.search.population import Population
 from conformance.model.search.shrinking import complexity, shrunk, simpler
 from conformance.model.trials.trial import Outcome
+from conformance.reporting.text.progress import ConsoleNotes
+from conformance.support.console import Console
 
 SEEDS = st.integers(1, 2**31)
 
@@ -133,9 +137,29 @@ def test_an_outage_is_all_that_is_left_if_it_is_all_that_counts():
     assert complexity(small)[0] == 1 and small["flows"][0]["bytes"] == 100_000
 
 
-def measured(outcome, seed=1, failures=frozenset()):
+def measured(outcome, seed=1, failures=frozenset(), value=None):
     control = types.SimpleNamespace(failures=failures)
-    return types.SimpleNamespace(outcome=outcome, trial=types.SimpleNamespace(seed=seed), control=control)
+    return types.SimpleNamespace(outcome=outcome, trial=types.SimpleNamespace(seed=seed), control=control, value=value)
+
+
+class Hunt(_Hunt):
+    """A search of a stack whose queue drops 8 % on the steady link, and 40 % with a shallow queue."""
+
+    def __init__(self):
+        self._options = types.SimpleNamespace(goals=("loss",), budget_s=None)
+        self._notes, self._failed = ConsoleNotes(Console(file=io.StringIO())), []
+
+    def _tried(self, documents, *_):
+        shallow = (document["links"][0]["data"]["queue"]["size"] < 1 for document in documents)
+        return [([measured(Outcome.OK, value=40 if each else 8)], [measured(Outcome.OK, value=0)]) for each in shallow]
+
+
+def test_what_is_shrunk_shows_half_of_what_was_found():
+    document = next(each for each in alone() if each["links"][0]["data"]["queue"]["size"] < 1)
+    population = types.SimpleNamespace(best=lambda _: [types.SimpleNamespace(document=document, scores={"loss": 20})])
+    goal = dataclasses.replace(GOALS["loss"], of=lambda measurement: measurement.value)
+    small = Hunt().shrink(goal, population)
+    assert small["links"] == document["links"] and small["flows"][0]["bytes"] == 100_000
 
 
 def test_a_failure_counts_where_another_stack_gets_through():
