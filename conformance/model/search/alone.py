@@ -70,7 +70,7 @@ def _happening(**entry: Any) -> Document:
     return {**copy.deepcopy(dict(STEADY)), "schedule": [{"at_s": _AT_S, "link": LINK, **entry}]}
 
 
-def _flow(**asked: Any) -> Document:
+def _flow(**fields: Any) -> Document:
     document = copy.deepcopy(dict(STEADY))
-    document["flows"][0] = {"name": document["flows"][0]["name"], "ecn": True, **asked}
+    document["flows"][0] = {"name": document["flows"][0]["name"], "ecn": True, **fields}
     return document
