@@ -6,7 +6,6 @@ used: only what these show again is a finding. A search on the reference itself 
 """
 
 import collections
-import copy
 import dataclasses
 import json
 import pathlib
@@ -30,7 +29,7 @@ from conformance.model.judging.session import plan
 from conformance.model.networks.setting import Setting
 from conformance.model.search import shrinking
 from conformance.model.search.goals import FAILURE, GOALS, Goal
-from conformance.model.search.mutation import STEADY, Document
+from conformance.model.search.mutation import Document, steady
 from conformance.model.search.population import Population
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Compared, Movement, Quantity, Values
@@ -169,7 +168,7 @@ class _Hunt:
 
     def begin(self) -> None:
         """Try both stacks over the steady link. Raises UserError if one does not get through."""
-        (tried,) = self._tried([copy.deepcopy(dict(STEADY))], 1, _SEARCHED, None)
+        (tried,) = self._tried([steady()], 1, _SEARCHED, None)
         for bench, measurements in zip(self.sides, tried or (), strict=False):
             bad = common.bad(measurements)
             if bad is not None:

@@ -3,10 +3,9 @@
 A bug often shows in one kind of network, whatever else is there. Drawn at random, most kinds come late or never.
 """
 
-import copy
 from typing import Any
 
-from conformance.model.search.mutation import LINK, STEADY, Document
+from conformance.model.search.mutation import FLOW, LINK, Document, steady
 
 #: when something happens: start-up is over, and half of the transfer is still to come
 _AT_S = 1.0
@@ -49,7 +48,7 @@ def alone() -> list[Document]:
 
 
 def _link(**data: Any) -> Document:
-    document = copy.deepcopy(dict(STEADY))
+    document = steady()
     document["links"][0]["data"] |= data
     return document
 
@@ -61,16 +60,14 @@ def _longer(delay_ms: float) -> Document:
 
 
 def _impaired(way: str, **impairments: Any) -> Document:
-    document = copy.deepcopy(dict(STEADY))
+    document = steady()
     document["links"][0][way]["impairments"] = impairments
     return document
 
 
 def _happening(**entry: Any) -> Document:
-    return {**copy.deepcopy(dict(STEADY)), "schedule": [{"at_s": _AT_S, "link": LINK, **entry}]}
+    return {**steady(), "schedule": [{"at_s": _AT_S, "link": LINK, **entry}]}
 
 
 def _flow(**fields: Any) -> Document:
-    document = copy.deepcopy(dict(STEADY))
-    document["flows"][0] = {"name": document["flows"][0]["name"], "ecn": True, **fields}
-    return document
+    return {**steady(), "flows": [{"name": FLOW, "ecn": True, **fields}]}

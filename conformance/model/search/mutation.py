@@ -61,6 +61,11 @@ _LEAST_QUEUE_BYTES = 6_000
 _MOST_DRAWS = 200
 
 
+def steady() -> Document:
+    """Return the steady link, to be changed."""
+    return copy.deepcopy(dict(STEADY))
+
+
 def pick(random: "Random", values: Sequence[_T]) -> _T:
     """Return one of some values. Of `random`, only random() is used: Python promises its sequence for a seed."""
     return values[int(random.random() * len(values))]

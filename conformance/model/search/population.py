@@ -3,14 +3,13 @@
 A search begins with each kind of change alone, in an order that its seed decides.
 """
 
-import copy
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from conformance.model import digest
 from conformance.model.search.alone import alone
-from conformance.model.search.mutation import STEADY, Document, mutated, pick
+from conformance.model.search.mutation import STEADY, Document, mutated, pick, steady
 
 if TYPE_CHECKING:
     from random import Random
@@ -47,7 +46,8 @@ class Population:
         """Return the next scenarios to try, none of which was tried before; the goals take turns."""
         drawn: list[Document] = []
         while self._first and len(drawn) < count:
-            first = self._first.pop(int(self._random.random() * len(self._first)))
+            first = pick(self._random, self._first)
+            self._first.remove(first)
             if self._is_valid(first):
                 self._digests.add(digest.of_value(first))
                 drawn.append(first)
@@ -63,9 +63,8 @@ class Population:
         return digest.of_value(document) not in self._digests and self._is_valid(document)
 
     def _parent(self, goal: str) -> Document:
-        steady = copy.deepcopy(dict(STEADY))
         best = [tried.document for tried in self._best[goal]]
-        return steady if not best or self._random.random() < _ANEW else pick(self._random, best)
+        return steady() if not best or self._random.random() < _ANEW else pick(self._random, best)
 
     def add(self, document: Document, scores: Mapping[str, float]) -> None:
         """Note the scores of a scenario. Of equal ones the latest comes first, so that a search wanders."""
