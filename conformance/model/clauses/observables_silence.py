@@ -113,7 +113,7 @@ def _settled_s(view: View, acked_s: Floats) -> Floats:
 def _rests(view: View) -> Iterator[tuple[float, float]]:
     """Yield the (begin, end) of each time between two bodies, from when all of a body arrived to the next request.
 
-    Only those count before which a probe ended a silence: it set a timer, and lacked an acknowledgement of its own.
+    Only those count before which a probe ended a silence: only then may a timer go on by mistake.
     """
     if len(view.requests) < 2:
         raise Invisible("the client asks for one body, so the sender always has data")
@@ -122,17 +122,17 @@ def _rests(view: View) -> Iterator[tuple[float, float]]:
     for (begin_s, size), (end_s, _) in itertools.pairwise(view.requests):
         before = int(numpy.searchsorted(view.out_s[order], begin_s))
         whole = int(numpy.searchsorted(total, total[before] + size)) - 1
-        if (
-            whole < len(order)
-            and view.out_s[order][whole] < end_s
-            and _is_probed(view, begin_s, view.out_s[order][whole])
-        ):
-            yield float(view.out_s[order][whole]), end_s + view.base_rtt_s / 2 - _LATE_S
+        if whole == len(order):
+            continue
+        over_s = float(view.out_s[order[whole]])
+        if over_s < end_s and _is_probed(view, begin_s, over_s):
+            yield over_s, end_s + view.base_rtt_s / 2 - _LATE_S
 
 
 def _is_probed(view: View, begin_s: float, end_s: float) -> bool:
     """Return whether in this time a packet was lost, and the next came later than a loss is known without a probe."""
-    times, lost = view.sent_s[~_bare(view)], numpy.isnan(view.out_s)[~_bare(view)]
+    asking = ~_bare(view)
+    times, lost = view.sent_s[asking], numpy.isnan(view.out_s[asking])
     waits = lost[:-1] & (numpy.diff(times) > _PROBED_RTTS * view.base_rtt_s)
     return bool((waits & (times[:-1] > begin_s) & (times[1:] < end_s)).any())
 
