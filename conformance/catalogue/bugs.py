@@ -196,10 +196,14 @@ class Tally:
     def from_runs(cls, bugs: Sequence[Bug], runs: Mapping[str, EntryRun]) -> Self:
         """Return the Tally of entries and {id: what came of the entry}."""
         there = [(bug, runs[bug.id]) for bug in bugs if bug.id in runs]
-        aside = tuple((bug, run) for bug, run in there if bug.missed and bug.missed.proof and not run.caught)
+        real: list[tuple[Bug, EntryRun]] = []
+        aside: list[tuple[Bug, EntryRun]] = []
+        for bug, run in there:
+            if not bug.sham:
+                (aside if bug.missed and bug.missed.proof and not run.caught else real).append((bug, run))
         return cls(
-            real=tuple((bug, run) for bug, run in there if not bug.sham and (bug, run) not in aside),
-            aside=aside,
+            real=tuple(real),
+            aside=tuple(aside),
             shams=tuple((bug, run) for bug, run in there if bug.sham),
             rest=tuple(bug for bug in bugs if bug.id not in runs),
         )
