@@ -284,7 +284,7 @@ def back_pressure(splitter):
 
 
 def back_pressure_while_others_are_active(splitter):
-    """With full buffers the kernel drops its notes of acknowledgements; the proxy goes on, whatever else it does."""
+    """With full buffers the kernel drops its notes of acknowledgements, or these themselves; the proxy goes on."""
     with ProxyNetwork(splitter, ["-b", "3000"]) as network, network.listener() as listener:
         near, far = network.pair(listener)
         for _ in range(5):  # in about half of these the last note is dropped

@@ -172,16 +172,25 @@ static ssize_t put(struct side *from, struct side *to)
     return splice(from->pipe[0], NULL, to->fd, NULL, from->held, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 }
 
+/* Return whether neither direction of a pair has been read for a while. Then each may wait for the other: Linux 6.17 and
+   later drop a packet that ends beyond a full receive buffer, with the acknowledgement that the other direction needs. */
+static bool stuck(struct side *side)
+{
+    struct side *back = other(side);
+    return side->overdue && (back->paused || back->held);
+}
+
 /* Move what came in at `from` to the other side, as far as that accepts it. Return false if the pair must be reset. */
 static bool pump(struct side *from)
 {
     struct side *to = other(from);
-    bool more = true;
+    bool more = true, drains = stuck(from);
     from->overdue = false;
     for (int turn = 0; more && turn < TURNS && !from->passed_on; turn++) {
         more = false;
         if (!from->held && !from->ended) {
-            size_t most = room(to);
+            size_t most = drains ? PIPE_BYTES : room(to);
+            drains = false;
             pause_side(from, most == 0);
             if (from->paused)
                 return true;
