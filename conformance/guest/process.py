@@ -99,9 +99,11 @@ class Process:
         directory: str,
         rights: contextlib.AbstractContextManager[None],
     ) -> None:
-        # The files are read through these descriptors and never by name: a stack may replace them by a pipe, or by a
-        # link to any file.
-        self._output = {name: open(os.path.join(directory, name), "w+b", buffering=0) for name in ("stdout", "stderr")}
+        # These files have no name: a stack, whose folder it is, could put a link to any file there, or a pipe.
+        nameless = os.O_TMPFILE | os.O_RDWR
+        self._output = {
+            name: open(os.open(directory, nameless, 0o644), "w+b", buffering=0) for name in ("stdout", "stderr")
+        }
         try:
             with inside(node), rights:
                 self._process = subprocess.Popen(

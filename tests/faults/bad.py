@@ -173,15 +173,10 @@ def leave_in_the_kernel():
     LIBC.msgsnd(queue, ctypes.create_string_buffer(b"\1" + bytes(1000)), 900, 0)
 
 
-def swap_output(put):
-    """Return a client that replaces the file of its standard error by another, which `put` makes."""
-
-    def client():
-        pathlib.Path("stderr").unlink()
-        put()
-        sys.exit("the last words")
-
-    return client
+def link_the_clients_output():
+    """Put links to what is measured, and to the kernel's seed, where the client's output might be kept."""
+    os.symlink("/run/harness/scratch/out.jsonl", "../client/stdout")
+    os.symlink("/sys/module/random/parameters/seed", "../client/stderr")
 
 
 def crowd(others=3):

@@ -76,7 +76,7 @@ def witness():
     left = [f"process {pid}" for pid in processes() if pid not in (os.getpid(), server_pid())]
     for top in ("/tmp", "/var/tmp", "/dev/shm", os.environ["CC_SCRATCH"]):
         for folder, folders, files in os.walk(top):
-            left += [f"{folder}/{name}" for name in folders + files if name not in ("stdout", "stderr")]
+            left += [f"{folder}/{name}" for name in folders + files]
     for kind in ("shm", "sem", "msg"):
         left += pathlib.Path("/proc/sysvipc", kind).read_text().splitlines()[1:]
     memory = dict(line.split()[:2] for line in pathlib.Path("/proc/meminfo").read_text().splitlines())
