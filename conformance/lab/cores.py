@@ -10,7 +10,8 @@ looks again after a random time, and moves to another core if another run uses t
 
 The run that waits first takes the lock of the queue, and keeps it until a core is free. Otherwise, a run that gives a
 core back and at once asks again would often be served before others that have waited for minutes. Runs that may use
-other cores (taskset, a cpuset) have another queue: they do not wait for what they could not use.
+other cores (taskset, a cpuset) have another queue: they do not wait for what they could not use. A run makes room for
+those that wait in any queue for a core that it may use, too.
 """
 
 import contextlib
@@ -22,7 +23,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TypeVar
 
 from conformance.model.errors import UserError
@@ -63,12 +64,14 @@ def one_core(cancelled: threading.Event | None = None) -> Iterator[int]:
 
 
 def others_wait() -> bool:
-    """Return whether another run waits for the cores that this one may use. Raises OSError if locks cannot be made."""
-    with open(_queue(_folder()), "w") as queue:
-        try:
-            fcntl.flock(queue, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
+    """Return whether another run waits for a core that this one may use. Raises OSError if locks cannot be made."""
+    ours = _mask(limits.cores())
+    for queue in _folder().glob("queue-*.lock"):
+        if int(queue.stem.removeprefix("queue-"), 16) & ours:
+            if (held := _held_if_free(None, queue)) is None:
+                return True
+            with held:
+                pass
     return False
 
 
@@ -89,7 +92,11 @@ def _lock(folder: pathlib.Path, core: int) -> pathlib.Path:
 
 def _queue(folder: pathlib.Path) -> pathlib.Path:
     """Return the lock of the queue for the cores that guests of this run may use, which its name has as a bit mask."""
-    return folder / f"queue-{sum(1 << core for core in limits.cores()):x}.lock"
+    return folder / f"queue-{_mask(limits.cores()):x}.lock"
+
+
+def _mask(cores: Iterable[int]) -> int:
+    return sum(1 << core for core in cores)
 
 
 class _Idleness:

@@ -64,6 +64,15 @@ def test_who_waits_for_another_core_stands_in_nobodys_way(one, monkeypatch):
             assert core == 321
 
 
+def test_who_may_use_some_of_the_cores_is_seen_waiting_by_who_may_use_more(four, monkeypatch):
+    with monkeypatch.context() as narrow:
+        narrow.setattr(cores.limits, "cores", lambda: [2])
+        queue = cores._first_free({None: cores._queue(cores._folder())}, None)
+    with queue:
+        assert cores.others_wait()
+    assert not cores.others_wait()
+
+
 def _locked(name):
     file = paths.cache("cores") / name
     if not file.exists():
