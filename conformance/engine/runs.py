@@ -35,6 +35,8 @@ from conformance.support import limits
 QUIC = ("quinn", "aioquic", "ngtcp2-1.11", "quic-go")
 #: the algorithms to fall back to
 _USUAL = ("cubic", "reno")
+#: how many trials that failed wait for their controls, and are lost if the run is interrupted
+_MOST_FAILED = 10
 #: outcomes that say what became of a control: of others, the emulator or the adapter is the reason
 _TELLING = (Outcome.OK, Outcome.TIMEOUT, Outcome.FAILED)
 
@@ -280,7 +282,7 @@ class Run:
         mine: list[Task] = []
         failed: list[Measurement] = []
         try:
-            for measurement in self._make(self._batches(group, mine)):
+            for measurement in self._make(self._batches(group, mine, failed)):
                 if measurement.outcome is Outcome.FAILED:
                     failed.append(measurement)
                 else:
@@ -309,10 +311,13 @@ class Run:
         self._note(task, measurement, True)
         self._settle_if_measured(mine, task)
 
-    def _batches(self, group: TaskGroup, mine: list[Task]) -> Batches:
-        """Yield the trials that tasks of a group still need, whenever the room takes more; add the tasks to `mine`."""
+    def _batches(self, group: TaskGroup, mine: list[Task], failed: Sequence[Measurement]) -> Batches:
+        """Yield the trials that tasks of a group still need, whenever the room takes more; add the tasks to `mine`.
+
+        No more are yielded when enough trials have `failed`: these are kept only with what becomes of the control.
+        """
         handful = 0
-        while not self._cancelled.is_set():
+        while len(failed) < _MOST_FAILED and not self._cancelled.is_set():
             if self._by_handfuls and handful >= self._most_at_a_time():
                 yield []
                 handful = 0

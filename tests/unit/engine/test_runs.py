@@ -22,7 +22,7 @@ from conformance.lab.room import handfuls
 from conformance.model.errors import UserError
 from conformance.model.judging import grid
 from conformance.model.networks.place import Point
-from conformance.model.trials.trial import Outcome
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import paths
 from conformance.support.console import duration, seconds_of
@@ -333,6 +333,26 @@ def test_a_trial_that_was_kept_with_its_packets_is_not_made_again_without_them(t
     assert runs.stored(store.Store(file.path), trials(plain, 1)) == found
     assert not runs.stored(file, trials(other, 1)) and not runs.stored(file, trials(kept, 3))
     assert [m.trial.setting.packets for m in store.read(file.path)] == [True, True, False]
+
+
+def test_of_what_failed_little_waits_for_the_control_and_can_be_lost(tmp_path, monkeypatch):
+    file, waiting = store.Store(tmp_path / "r.jsonl"), []
+
+    class Failing(fake_room.Room):
+        def run(self, adapter, batches, cancelled):
+            return super().run(adapter, itertools.takewhile(bool, batches), cancelled)
+
+        def made(self, trial):
+            waiting.append(len(waiting) - len(file.settled()))
+            return Measurement(trial=trial, outcome=Outcome.FAILED, message="it ended")
+
+    monkeypatch.setattr(runs, "beside", lambda bench: fake_room.bench_of(fake_room.Room("good")))
+    fake_room.install("good", Failing)
+    asked = [("cubic", setting(cell)) for cell in FULL[:35]]
+    with runs.Run(benches.find(), file, asked, [1], 1) as run:
+        found = dict(run.as_completed(60))
+    assert {m.control.failures for (m,) in found.values()} == {frozenset()}
+    assert (len(found), len(waiting), max(waiting)) == (35, 35, runs._MOST_FAILED - 1)
 
 
 def test_what_cannot_be_claimed_any_more_is_no_longer_waited_for(tmp_path, monkeypatch):
