@@ -59,7 +59,10 @@ def _sysctl_file(name: str) -> str:
 
 
 def set_sysctls(node: Node | None, sysctls: Mapping[str, str]) -> dict[str, str | None]:
-    """Set sysctls of a node (or of the initial namespace). Return each as read back, None if this kernel lacks it."""
+    """Set sysctls of a node (or of the initial namespace). Return each as read back, None if this kernel lacks it.
+
+    Raises RuntimeError if the kernel refuses a value.
+    """
     texts: dict[str, str | None] = {}
     with contextlib.nullcontext() if node is None else inside(node):
         for name, value in sysctls.items():
@@ -70,6 +73,8 @@ def set_sysctls(node: Node | None, sysctls: Mapping[str, str]) -> dict[str, str 
                     texts[name] = " ".join(f.read().split())
             except FileNotFoundError:
                 texts[name] = None
+            except OSError as error:
+                raise RuntimeError(f"this kernel refuses {value!r} for {name}: {error.strerror}") from None
     return texts
 
 

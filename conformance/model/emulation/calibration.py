@@ -30,6 +30,8 @@ PROBE_FRAME_BITS, _FRAME_BITS = 106 * 8, 1514 * 8
 _RATE_PACKETS = (120, 600)
 #: a quarter of this rate, in Mbit/s, measures the loss of a link without a rate
 _UNLIMITED_MBPS = 10
+#: {sysctl: the value with which kernels behave as those that lack it}; before Linux 5.18, in this case
+_WITHOUT = {"net.ipv4.tcp_tso_rtt_log": "0"}
 #: the part of a sum below which a term does not change it
 _NEGLIGIBLE = 1e-17
 
@@ -59,11 +61,13 @@ def binomial_p_value(lost: int, sent: int, probability: float) -> float:
 
 
 def sysctl_problems(setting: Setting, sysctls: Sysctls) -> Iterator[str]:
-    """Yield sentences about sysctls that differ from the request, except those that a node's kernel lacks (None)."""
+    """Yield sentences about sysctls that differ from the request, or that a node's kernel lacks (None)."""
     for node, values in sorted(sysctls.items()):
         for name, wanted in setting.sysctls:
-            held = values.get(name)
-            if held is not None and held.split() != wanted.split():
+            held = values.get(name) or _WITHOUT.get(name)
+            if held is None:
+                yield f"{name} does not exist on the {node}"
+            elif held.split() != wanted.split():
                 yield f"{name} on the {node} is {held!r} instead of {wanted!r}"
 
 

@@ -56,11 +56,14 @@ def test_a_wrong_one_is_named(change, words):
     assert any(words in problem for problem in found), found
 
 
-def test_sysctls_must_be_held_as_asked_where_the_kernel_has_them():
+def test_sysctls_must_be_held_as_asked():
     asked = dict(setting(CELL).sysctls)
     assert list(calibration.sysctl_problems(setting(CELL), {"server": asked})) == []
     lacking = {**asked, "net.ipv4.tcp_tso_rtt_log": None}
     assert list(calibration.sysctl_problems(setting(CELL), {"server": lacking})) == []
+    lacking["net.ipv4.tcp_rmem"] = None
+    (problem,) = calibration.sysctl_problems(setting(CELL), {"server": lacking})
+    assert problem == "net.ipv4.tcp_rmem does not exist on the server"
     wrong = {**asked, "net.ipv4.tcp_rmem": "4096 131072 2000000"}
     (problem,) = calibration.sysctl_problems(setting(CELL), {"server": asked, "client": wrong})
     assert "net.ipv4.tcp_rmem on the client is '4096 131072 2000000'" in problem
