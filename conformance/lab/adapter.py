@@ -40,6 +40,9 @@ class Adapter:
     digest: str
     #: another root file system that the stack's programs come from
     rootfs: pathlib.Path | None = None
+    #: the adapter's own files, by name, and their digest when it was loaded
+    files: tuple[tuple[str, pathlib.Path], ...] = ()
+    files_digest: str = ""
 
     @property
     def name(self) -> str:
@@ -86,6 +89,13 @@ class Adapter:
             **({"rootfs": self.rootfs} if self.rootfs else {}),
         }
 
+    def require_unchanged(self) -> None:
+        """Raise UserError if files of its own, or of its client's, are not as they were when it was loaded."""
+        if self.files and _files_digest(self.files) != self.files_digest:
+            raise UserError(f"files of stack {self.name} changed while it was measured", "run the same command again")
+        if self.client is not None:
+            self.client.require_unchanged()
+
     def called(self, algorithm: str) -> str:
         return self.manifest.called(algorithm)
 
@@ -106,7 +116,8 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
     named = fetcher(about, client)
     # The other adapter's choice of a client does not count: its own client is the one to fetch.
     other = load(named, OWN) if named else None
-    own_digest = files_digest(about)
+    own = tuple(_files_of(about))
+    own_digest = _files_digest(own)
     build_dir = building.ensure(about, own_digest, sources=trees, taken=_taken(about)) if about.build else None
     version, has = _describe(about.folder / about.program, build_dir or about.folder)
     if trees:
@@ -120,6 +131,8 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
         build=build_dir,
         version=version if other is None else f"{version}{CLIENT}{other.name} ({other.version})",
         has=has,
+        files=own,
+        files_digest=own_digest,
         # Results are stored under this digest, so it must not change for builds without trees.
         digest=digests.of_value(
             [
@@ -219,8 +232,12 @@ def is_built(about: manifest.Manifest) -> bool:
 
 def files_digest(about: manifest.Manifest) -> str:
     """Return a digest of all files that determine what the stack is."""
+    return _files_digest(_files_of(about))
+
+
+def _files_of(about: manifest.Manifest) -> Iterator[tuple[str, pathlib.Path]]:
     others = [place for name in about.takes for place in manifest.read(name).places()]
-    return _files_digest(_own_files(*about.places(), *others))
+    return _own_files(*about.places(), *others)
 
 
 def _describe(program: pathlib.Path, build: pathlib.Path) -> tuple[str, frozenset[str] | None]:

@@ -230,7 +230,10 @@ class VirtualRoom:
                 reader = Reader([], adapter, remembers=self._remembers, traces=scratch / "trace")
                 has_mb = job.memory_mb(first[0].setting, adapter.name), allowance.needed_mb(first[0])
                 shift = _Shift(supply, reader, job.Feeder(scratch), self._most_uptime_s, *has_mb)
-                yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s, shift.feed)
+                for measurement in follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s, shift.feed):
+                    # Guests read the adapter's files anew; a result must not be kept under the digest of others.
+                    adapter.require_unchanged()
+                    yield measurement
                 supply.give_back(reader.owed)
 
 

@@ -1,5 +1,6 @@
 """Following the events of a guest that cannot go on."""
 
+import contextlib
 import dataclasses
 import re
 import subprocess
@@ -7,9 +8,10 @@ import threading
 import types
 
 import pytest
+from helpers import trial
 
 from conformance.kernel.store import Kernel
-from conformance.lab import manifest, virtual
+from conformance.lab import adapter as adapters, manifest, virtual
 from conformance.lab.adapter import Adapter
 from conformance.model.errors import UserError
 from conformance.support import limits
@@ -69,6 +71,34 @@ def test_a_stack_that_nobody_may_read_is_known_but_not_run(tmp_path, offered, pr
     mend = re.escape(f"run `chmod -R o+rX {folder}`")
     with pytest.raises(UserError, match=rf"mine: stacks run as the user nobody, which may not read all of it; {mend}"):
         virtual.boot(nothing, tmp_path, 0, offered)
+
+
+def test_nothing_is_kept_that_was_measured_after_the_stacks_files_had_changed(tmp_path, offered, monkeypatch):
+    """Guests read these files at each start of a program; results are kept under the digest of those that were loaded."""
+    program = offered.manifest.folder / "stack"
+    program.write_text("#!/bin/sh\necho '{\"version\": \"1\"}'\n")
+    loaded = adapters.load(str(offered.manifest.folder))
+
+    @contextlib.contextmanager
+    def guest(*_):
+        yield None, tmp_path
+
+    def follow(*_):
+        yield "the first"
+        (program.parent / "notes.swp").touch()  # an editor's, which no program reads
+        yield "the second"
+        program.write_text("other code")
+        yield "of other code"
+
+    for name, stand_in in (("one_guest", guest), ("follow", follow)):
+        monkeypatch.setattr(virtual, name, stand_in)
+    made = virtual.VirtualRoom(None).run(loaded, [[trial()]], threading.Event())
+    with monkeypatch.context() as plain:
+        plain.setattr(virtual.two_passes, "run", lambda once, batches: once(batches))
+        measured = [next(made), next(made)]
+        with pytest.raises(UserError, match="files of stack mine changed while it was measured; run the same command"):
+            next(made)
+    assert measured == ["the first", "the second"]
 
 
 def test_a_guest_does_not_outlive_a_last_will_that_cannot_start(tmp_path, monkeypatch):
