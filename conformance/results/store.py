@@ -8,6 +8,7 @@ says what type a value has: if it ends in a unit, the value is a number, or null
 of such. So code that reads results can calculate with them, whatever program wrote the file.
 """
 
+import dataclasses
 import json
 import pathlib
 import re
@@ -251,7 +252,12 @@ class Store:
             return list(self._settled.values())
 
     def add(self, measurement: Measurement) -> None:
-        """Append one line. Raises UserError if it cannot be written or read again, leaving what was there intact."""
+        """Append one line. Raises UserError if it cannot be written or read again, leaving what was there intact.
+
+        A message that is too long is cut: it may be a program's, and must not end a run.
+        """
+        message = measurement.message and measurement.message[:_LONGEST_MESSAGE]
+        measurement = dataclasses.replace(measurement, message=message)
         line = dumps(measurement)
         if len(line) > lines.LONGEST:
             why = f"the line of trial {measurement.trial.key} has {len(line) / 1e6:g} MB"

@@ -60,6 +60,8 @@ _LAST_PACKETS = 64
 _ALL_CAME = 1.1
 #: the most bytes that cross the link before the first byte of the body
 _HANDSHAKE_BYTES = 20_000
+#: how many of an emulator's problems a message names
+_MOST_PROBLEMS = 10
 #: exit status of a program that does not offer an algorithm
 NOT_OFFERED = 127
 
@@ -182,7 +184,8 @@ def faults(trial: Trial, facts: Facts, network: Facts) -> Iterator[TrialFault]:
     if late:
         return
     if problems := list(_link_problems(trial.setting, facts)):
-        yield TrialFault(f"calibration: {'; '.join(problems)}")
+        more = f"; and {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
+        yield TrialFault(f"calibration: {'; '.join(problems[:_MOST_PROBLEMS])}{more}")
     several = sum(len(of["flows"]) for _, of in of_stack) > 1
     for group, of in groups:
         if not of["server"]:

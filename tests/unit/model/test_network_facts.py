@@ -313,6 +313,11 @@ def test_what_a_bucket_lets_through_at_once_is_no_lie():
     assert "reports 16" not in (burst.message or "")
 
 
+def test_of_many_problems_the_first_are_named():
+    refused = [{"at_ns": at, "done_ns": at, "error": 22, "counts": []} for at in range(10**9, 10**9 + 500)]
+    assert measured((("changes",), refused)).message.endswith("the change at 1 s with error 22; and 490 more")
+
+
 def test_a_change_that_was_due_just_after_the_last_flow_ended_was_asked_for():
     later = {"at_s": 2.0002, "link": "link", "direction": "forward", "set": {"delay_ms": 15}}
     network = Network.from_json({**NETWORK.to_json(), "schedule": [later]})

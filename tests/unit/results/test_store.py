@@ -86,6 +86,11 @@ def test_errors_are_kept_but_measured_again(path):
     assert len(path.read_text().splitlines()) == 2
 
 
+def test_of_a_message_that_is_too_long_the_beginning_is_kept(path):
+    store.Store(path).add(measurement(outcome=Outcome.ERROR, message="tc: " + "no " * 10_000))
+    assert store.read(path)[0].message.startswith("tc: no no")
+
+
 def test_a_line_cut_short_costs_nothing_else(path):
     kept = store.Store(path)
     kept.add(measurement(0.5, 1))
