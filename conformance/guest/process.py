@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -29,6 +30,8 @@ NOBODY = 65534
 _OUTPUT_LIMIT = 64 * 1024
 _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
 _SYSLOG_ACTION_READ_ALL = 3
+#: matches what the kernel's log says when memory has run out
+_OUT_OF_MEMORY = re.compile(r"Killed process (\d+) \(")
 #: limit on open files while nodes are created; each node takes two or three descriptors of this process
 _BUILDING_FILES = 512
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -126,8 +129,9 @@ class Process:
 
     @property
     def _ran_out_of_memory(self) -> bool:
-        """Whether the kernel killed it because memory ran out, according to the kernel's log."""
-        return self.exit_status == -signal.SIGKILL and f"Killed process {self.pid} (" in _kernel_log()
+        """Whether it failed after the kernel had killed it, or a later process, such as its child, as memory ran out."""
+        failed = self.exit_status not in (None, 0)
+        return failed and any(int(pid) >= self.pid for pid in _OUT_OF_MEMORY.findall(_kernel_log()))
 
     def seen(self) -> ProcessSeen:
         """Return how it ended, and the last 64 KiB that it printed to each stream; what is not UTF-8 is replaced."""

@@ -161,6 +161,14 @@ def eat_memory():
         eaten.append(mmap.mmap(-1, 1 << 24, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | populate))
 
 
+def eat_memory_in_a_child():
+    """Do what a shell does that starts a stack: end with 128 and the number of the signal that ended it."""
+    child = os.fork()
+    if child == 0:
+        eat_memory()
+    sys.exit(128 + os.WTERMSIG(os.waitpid(child, 0)[1]))
+
+
 def leave_in_the_kernel():
     """Leave shared memory, messages and semaphores, which outlive the process that made them."""
     ipc_creat = 0o1666

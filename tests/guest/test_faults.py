@@ -99,6 +99,7 @@ GROUPS = {
         "nests-folders": (OK, None),
         "server-eats-memory": (ERROR, "the server of hostile ended with status -9 (its guest's memory ran out)"),
         "client-eats-memory": (ERROR, "the client of hostile ended with status -9 (its guest's memory ran out)"),
+        "child-eats-memory": (ERROR, "the client of hostile ended with status 137 (its guest's memory ran out)"),
         "fills-and-eats": (ERROR, "the client of hostile ended with status -9 (its guest's memory ran out)"),
         "leaves-in-the-kernel": (OK, None),
     },

@@ -38,3 +38,12 @@ def test_a_link_that_another_program_left_in_its_folder_leads_no_output_elsewher
         (tmp_path / name).symlink_to("events")
     assert seen_of("print('lies')").stdout == "lies\n"
     assert (tmp_path / "events").read_text() == "what was measured"
+
+
+@pytest.mark.parametrize(("status", "pid", "ran_out"), [(137, 1 << 30, True), (137, 1, False), (0, 1 << 30, False)])
+def test_what_fails_as_a_process_that_it_began_was_killed_for_memory_had_none_left(
+    seen_of, monkeypatch, status, pid, ran_out
+):
+    log = f"<3>[    9.8] Out of memory: Killed process {pid} (stack) total-vm:1048576kB"
+    monkeypatch.setattr(process, "_kernel_log", lambda: log)
+    assert seen_of(f"raise SystemExit({status})").ran_out_of_memory == ran_out
