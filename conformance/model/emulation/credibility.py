@@ -213,7 +213,7 @@ def _link_problems(setting: Setting, facts: Facts) -> Iterator[str]:
     for link, both in zip(network.links, facts["links"], strict=True):
         for way, direction in zip(WAYS, both, strict=True):
             yield from _direction_problems(setting, link, way, direction, facts)
-    yield from scheduled.change_problems(facts)
+    yield from scheduled.change_problems(network, facts)
     if network.bond is not None and facts["bond"] is not None:
         yield from bonded.problems(network.bond, network.links, facts["bond"])
     connected = [sum(_connected(flow, facts["detail"]) for flow in of["flows"]) for of in facts["groups"]]

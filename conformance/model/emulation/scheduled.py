@@ -11,9 +11,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.model.emulation import queue_counts, shaping
+from conformance.model.emulation import queue_counts, rtnl, shaping
 from conformance.model.emulation.calibration import binomial_p_value
-from conformance.model.networks.links import Direction
+from conformance.model.networks.links import WAYS, Direction
+from conformance.model.networks.network import Network
 from conformance.model.networks.schedule import Change
 
 #: p-value below which losses are an error. Every trial is tested, and a correct one must not fail, so it is lower than
@@ -67,8 +68,14 @@ def behind_changes(facts: Facts, link: int, way: int) -> list[Facts]:
     ]
 
 
-def change_problems(facts: Facts) -> Iterator[str]:
-    """Yield sentences about changes that the kernel refused, or that came late."""
+def change_problems(network: Network, facts: Facts) -> Iterator[str]:
+    """Yield sentences about changes that were not made, that the kernel refused, or that came late."""
+    made = {change["at_ns"] for change in facts["changes"]}
+    for link in network.links:
+        for way in WAYS:
+            for due in network.changes(link, way, min(facts["elapsed_s"], network.latest_end_s)):
+                if due.at_ns not in made and rtnl.messages(network, due.direction, due.before, 0, 0):
+                    yield f"the change at {due.at_ns / 1e9:g} s was not made ({link.name}, {way})"
     for change in facts["changes"]:
         at_s, late_ns = change["at_ns"] / 1e9, change["done_ns"] - change["at_ns"]
         if change["error"]:

@@ -313,6 +313,13 @@ def test_what_a_bucket_lets_through_at_once_is_no_lie():
     assert "reports 16" not in (burst.message or "")
 
 
+def test_an_outage_that_was_never_made_is_found():
+    outage = {"at_s": 1, "for_s": 0.5, "link": "link", "set": {"loss_pct": 100}}
+    network = Network.from_json({**NETWORK.to_json(), "schedule": [outage]})
+    missing = [f"the change at {at_s} s was not made (link, {way})" for way in ("data", "acks") for at_s in (1, 1.5)]
+    assert measured(flows=network).message == f"calibration: {'; '.join(missing)}"
+
+
 def test_of_many_problems_the_first_are_named():
     refused = [{"at_ns": at, "done_ns": at, "error": 22, "counts": []} for at in range(10**9, 10**9 + 500)]
     assert measured((("changes",), refused)).message.endswith("the change at 1 s with error 22; and 490 more")
