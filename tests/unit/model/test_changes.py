@@ -6,7 +6,10 @@ from made_senders import paced, seen
 from conformance.catalogue import clauses
 from conformance.model.clauses import changes
 from conformance.model.clauses.observables import OBSERVABLES
-from conformance.model.diagnosis import ranking
+from conformance.model.diagnosis import by_trial, ranking
+from conformance.model.networks.place import Cell
+from conformance.model.studies import comparison
+from conformance.model.studies.comparison import Movement
 
 #: clauses whose networks are those of `why --changes`
 _SLOW, _RATE_UP = "CL005", "BBR15"
@@ -51,3 +54,13 @@ def test_a_rate_that_rises_and_is_used_late_is_a_suspect_of_bbr(algorithm, label
 def test_what_a_trial_does_not_show_is_no_reading():
     assert changed(changes.SLOW, _SLOW, [(1.0, 1.0)]) == {}
     assert changes.readings(changes.Changed(views={})) == {}
+
+
+def test_of_each_feature_a_thousandth_is_the_same_and_eight_times_as_much_has_moved():
+    """A ratio's tolerance is a factor above 1: with one below, no difference would be too small to matter."""
+    near, far = ({seed: at + seed / 1e6 for seed in range(1, 10)} for at in (1.001, 8.0))
+    for feature in changes.COMPARED:
+        quantity = by_trial.quantity(feature, "bbrv3", place=Cell(10, 20, 0))
+        base = {seed: 1.0 + seed / 1e6 for seed in range(1, 10)}
+        changed = [comparison.compare({quantity: (base, head)})[0].change for head in (near, far)]
+        assert changed == [Movement.SAME, Movement.MOVED], feature.id
