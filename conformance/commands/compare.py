@@ -380,7 +380,9 @@ class ComparisonWork:
         for feature in by_trial.told(algorithm):
             quantity = by_trial.quantity(feature, algorithm, self.options.matters)
             values = by_trial.values(feature, before), by_trial.values(feature, after)
-            self._keep(quantity, *values, [features_of[role].get(feature.cell, ()) for role in ROLES])
+            seeds = [features_of[role].get(feature.cell, ()) for role in ROLES]
+            showing = [by_trial.seeds(feature, side) for side in (before, after)]
+            self._keep(quantity, values, showing, seeds)
             alike &= dict(values[0]) == dict(values[1])
             if quantity in self.values:
                 self.sentences[quantity] = by_trial.sentence(feature, after)
@@ -452,9 +454,13 @@ class ComparisonWork:
         base, head = map(TrialEnds.of, measurements)
         self._ended(key[0], key[1].profile, key[1].point, (base, head))
         before = len(self.values) + len(self.one_sided)
+        readings = compare_clauses.readings(key, self.options.matters, self.clauses)
         for quantity, read in self._shown(key).items():
-            tried = [set(of.seeds) - of.failed.keys() if quantity.label else () for of in (base, head)]
-            self._keep(quantity, read(measurements[0]), read(measurements[1]), tried)
+            showing, tried = [], []  # of a metric, which each trial that ends has
+            if reading := readings.get(quantity):
+                showing = [reading.seeds(of) for of in measurements]
+                tried = [set(of.seeds) - of.failed.keys() for of in (base, head)]
+            self._keep(quantity, (read(measurements[0]), read(measurements[1])), showing, tried)
         for event in events.of(key[1]) & self.never.keys():
             if len(self.values) + len(self.one_sided) > before:
                 del self.never[event]
@@ -462,7 +468,7 @@ class ComparisonWork:
                 self.never[event] = compare_clauses.why_invisible(key, measurements[0])
         self.sentences |= {
             quantity: reading.sentence(measurements[1])
-            for quantity, reading in compare_clauses.readings(key, self.options.matters, self.clauses).items()
+            for quantity, reading in readings.items()
             if quantity in self.values
         }
 
@@ -479,13 +485,18 @@ class ComparisonWork:
     def _shown(self, key: Key) -> dict[Quantity, Callable[[Sequence[Measurement]], Values]]:
         return shown(self.both, key, self.options.matters, self.clauses)
 
-    def _keep(self, quantity: Quantity, before: Values, after: Values, tried: Sequence[Collection[int]]) -> None:
+    def _keep(
+        self, quantity: Quantity, values: tuple[Values, Values],
+        showing: Sequence[Collection[int]], tried: Sequence[Collection[int]],
+    ) -> None:  # fmt: skip
         """Collect a quantity that both sides have, and how many trials show it.
 
-        `tried`: the seeds of each side's trials that may show it; none if each does that ends. A quantity that only one
-        side has, and whose trials are not counted, is listed as one-sided.
+        `tried`: the seeds of each side's trials that may show it; none if each does that ends. `showing`: of those that
+        do, be they too few for a value. A quantity that only one side has, and whose trials are not counted, is listed
+        as one-sided.
         """
-        shares = list(compare_shares.of_showing(quantity, (before, after), tried))
+        before, after = values
+        shares = list(compare_shares.of_showing(quantity, showing, tried)) if tried else []
         self._add(shares)
         if before and after:
             self.values[quantity] = before, after

@@ -7,7 +7,7 @@ a build that violates a clause before and after a change has the same verdict, w
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from conformance.catalogue import clauses
 from conformance.model.clauses import changes
@@ -32,11 +32,12 @@ _RELATIVE, _DIGITS = 2 * RELATIVE_MARGIN, 2
 class SideReading:
     """How a quantity is read from a side's trials.
 
-    `values` returns {seed: value} of the trials that show it, none if too few do; `sentence` what the side does, in
-    words, "" if it is not shown.
+    `values` returns {seed: value} of the trials that show it, none if too few do; `seeds` those of all trials that show
+    it; `sentence` what the side does, in words, "" if it is not shown.
     """
 
     values: Callable[[Sequence[Measurement]], Values]
+    seeds: Callable[[Sequence[Measurement]], Collection[int]]
     sentence: Callable[[Sequence[Measurement]], str]
 
 
@@ -69,7 +70,9 @@ def readings(key: Key, matters: float, with_clauses: bool) -> dict[Quantity, Sid
     is_steady = _names().get(setting) in changes.STEADY
     shown = {
         by_trial.quantity(feature, algorithm, matters, setting.point, setting.profile, is_steady): SideReading(
-            functools.partial(_values_of_feature, feature), functools.partial(_sentence_of_feature, feature)
+            functools.partial(_values_of_feature, feature),
+            functools.partial(_seeds_of_feature, feature),
+            functools.partial(_sentence_of_feature, feature),
         )
         for feature in _features(algorithm, setting)
     }
@@ -77,7 +80,9 @@ def readings(key: Key, matters: float, with_clauses: bool) -> dict[Quantity, Sid
     for clause in _by_setting().get(setting, {}).get(algorithm, {}).values() if with_clauses else ():
         if clause.observable.name not in names:
             shown[_quantity(clause, key, matters)] = SideReading(
-                functools.partial(_values_of_clause, clause), functools.partial(_sentence_of_clause, clause)
+                functools.partial(_values_of_clause, clause),
+                functools.partial(_seeds_of_clause, clause),
+                functools.partial(_sentence_of_clause, clause),
             )
     return shown
 
@@ -110,6 +115,10 @@ def _values_of_feature(feature: Feature, measurements: Sequence[Measurement]) ->
     if sum(map(len, samples.values())) < feature.least:
         return {}
     return by_trial.middles(feature, {seed: of.values.tolist() for seed, of in samples.items()})
+
+
+def _seeds_of_feature(feature: Feature, measurements: Sequence[Measurement]) -> Collection[int]:
+    return _samples(feature, measurements).keys()
 
 
 def _sentence_of_feature(feature: Feature, measurements: Sequence[Measurement]) -> str:
@@ -149,8 +158,12 @@ def _quantity(clause: Clause, key: Key, matters: float) -> Quantity:
 
 
 def _values_of_clause(clause: Clause, measurements: Sequence[Measurement]) -> Values:
-    shown = dict(_shown(clause, measurements))
+    shown = _shown(clause, measurements)
     return shown if len(shown) >= min(clause.trials, len(measurements)) else {}
+
+
+def _seeds_of_clause(clause: Clause, measurements: Sequence[Measurement]) -> Collection[int]:
+    return _shown(clause, measurements).keys()
 
 
 def _sentence_of_clause(clause: Clause, measurements: Sequence[Measurement]) -> str:
@@ -162,7 +175,8 @@ def _sentence_of_clause(clause: Clause, measurements: Sequence[Measurement]) -> 
     return f"{clause.observable.title} is {middle} ({clause.source}; permitted: {clause.permitted})"
 
 
-def _shown(clause: Clause, measurements: Sequence[Measurement]) -> Iterator[tuple[int, float]]:
-    for measurement in sorted(measurements, key=lambda m: m.trial.seed):
-        if not isinstance(samples := clause.observable.look(measurement), Invisible):
-            yield measurement.trial.seed, clause.observable.value(samples)
+def _shown(clause: Clause, measurements: Sequence[Measurement]) -> dict[int, float]:
+    looks = {m.trial.seed: clause.observable.look(m) for m in sorted(measurements, key=lambda m: m.trial.seed)}
+    return {
+        seed: clause.observable.value(look) for seed, look in looks.items() if not isinstance(look, Invisible)
+    }  # fmt: skip

@@ -64,9 +64,12 @@ def of_all_places(algorithm: str, places: Sequence[Ends]) -> Iterator[Share]:
         yield from of_place(algorithm, "", EVERYWHERE, (_together(places, 0), _together(places, 1)))
 
 
-def of_showing(quantity: Quantity, shown: tuple[Values, Values], seeds: Sequence[Collection[int]]) -> Iterator[Share]:
-    """Yield the share of trials that show a quantity, if some do and some do not; `seeds`: those that each side tried.
+def of_showing(
+    quantity: Quantity, shown: Sequence[Collection[int]], seeds: Sequence[Collection[int]]
+) -> Iterator[Share]:
+    """Yield the share of trials that show a quantity, if some do and some do not.
 
+    `shown`: the seeds of those that do on each side; `seeds`: of those that it tried.
     Whether it is compared depends on how many do on both sides together, which the test takes as given.
     """
     before, after = (

@@ -53,9 +53,14 @@ def quantity(
     )  # fmt: skip
 
 
+def seeds(feature: Feature, side: Side) -> list[int]:
+    """Return the seeds of the trials that show a feature, be they too few for a value."""
+    return [seed for seed, of in side.get(feature.cell, {}).items() if of.get(feature.name)]
+
+
 def values(feature: Feature, side: Side) -> dict[int, float]:
     """Return {seed: the feature's value} of the trials that show it; empty if it was seen too seldom."""
-    by_seed = {seed: of[feature.name] for seed, of in side.get(feature.cell, {}).items() if of.get(feature.name)}
+    by_seed = {seed: side[feature.cell][seed][feature.name] for seed in seeds(feature, side)}
     if sum(map(len, by_seed.values())) < feature.least:
         return {}
     by = 1.0

@@ -249,7 +249,9 @@ def changes_are(monkeypatch, **kept_of_mark):
         of = kept_of_mark[measurements[0].trial.scheme.kernel_digest] if feature.name == "kept_of_mark" else 1.0
         return {m.trial.seed: of + m.trial.seed / 1e5 for m in measurements} if of else {}
 
-    monkeypatch.setattr(compare.compare_clauses, "_values_of_feature", values)
+    # Of all features, what shows them is what has a value.
+    for reads in ("_values_of_feature", "_seeds_of_feature"):
+        monkeypatch.setattr(compare.compare_clauses, reads, values)
 
 
 def built_again(world, **changes):
@@ -380,6 +382,32 @@ def test_a_build_that_no_longer_sends_ect_has_moved(world, monkeypatch):
     found, _ = built_again(world)
     assert found.exit_status == 1 and not found.never and not found.one_sided
     assert "on head, 0 of 9 trials show it; on base, 9 of 9 trials show it" in shown(compared.show, found)
+
+
+def test_what_four_of_nine_trials_show_is_not_counted_as_shown_by_none(world, monkeypatch):
+    features_are(monkeypatch, ALIKE, ALIKE)
+    changes_are(monkeypatch, a=0.7, b=None)
+    of = compare.compare_clauses._seeds_of_feature
+
+    def seeds(feature, measurements):
+        head = measurements[0].trial.scheme.kernel_digest == "b" and feature.name == "kept_of_mark"
+        return [m.trial.seed for m in measurements[:4]] if head else of(feature, measurements)
+
+    monkeypatch.setattr(compare.compare_clauses, "_seeds_of_feature", seeds)
+    found, _ = built_again(world)
+    (share,) = (c for c in found.compared if c.quantity.is_share)
+    assert (share.quantity.name, share.before, share.change) == ("kept_of_mark: shown", 1.0, Movement.UNCLEAR)
+    assert share.after == pytest.approx(4 / 9)
+
+
+def test_what_another_cell_must_scale_is_one_sided_where_that_is_not_known(world, monkeypatch):
+    """Every trial of head shows losses of several packets, and none shows what an isolated one leaves."""
+    base = {cell: {s: {"kept": [0.7] * 5, "kept_of_several": [0.5]} for s in (1, 2)} for cell in ("few", "clean")}
+    head = {**base, "few": {seed: {"kept_of_several": [0.5]} for seed in (1, 2)}}
+    features_are(monkeypatch, base, head)
+    found, _ = built_again(world, changes=False, grid=compare.NO_CELLS)
+    assert {q.name for q, side in found.one_sided if side == "base"} == {"kept_of_several"}
+    assert [c.quantity.name for c in found.compared if c.quantity.is_share] == ["kept: shown"]
 
 
 def test_what_is_unclear_is_undecided_with_the_leading_candidate_and_the_time_that_decides(world, monkeypatch):
