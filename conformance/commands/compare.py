@@ -115,7 +115,7 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: CompareOptio
         + options.features * len(by_trial.told(a))
         for a in differing
     )
-    trials = options.trials or max(comparison.fewest_trials(family), compare_features.FIRST_LOOK)
+    trials = options.trials or max(comparison.fewest_trials(family), comparison.FIRST_LOOK)
     if comparison.fewest_trials(family) > trials and any(isinstance(side, Stack) for side in both):
         raise UserError(
             f"{trials} trials a side can never show that one of {family} quantities moved",
@@ -201,7 +201,7 @@ def _further(work: "ComparisonWork", compared: Sequence[Compared], trials: int) 
     differing = [c for c in placed if not c.identical and not (of_feature and c.quantity.label is None)]
     lacking = {(c.quantity.profile, c.quantity.place): sum(max(needed - n, 0) for n in c.n) for c in differing}
     late = [profile for _, profile, _ in work.unmeasured if profile == feature_table.PROFILE or not of_feature]
-    missing = sum(lacking.values()) + 2 * len(late) * (needed if differing else compare_features.FIRST_LOOK)
+    missing = sum(lacking.values()) + 2 * len(late) * (needed if differing else comparison.FIRST_LOOK)
     return Further(leading=leading, trials=needed, seconds=work.spent.estimate_s(missing))
 
 
@@ -396,7 +396,7 @@ class ComparisonWork:
         for at in range(0, len(work), _CELLS_AT_A_TIME):
             some = work[at : at + _CELLS_AT_A_TIME]
             few = self._same(some) if alike and not self.thorough else []
-            look = self._measured(few, self.seeds[: compare_features.FIRST_LOOK])
+            look = self._measured(few, self.seeds[: comparison.FIRST_LOOK])
             full = self._measured([key for key in some if key not in few], self.seeds)
             good = [{**a.good, **b.good} for a, b in zip(look, full, strict=True)]
             bad = [{**a.left_out, **b.left_out} for a, b in zip(look, full, strict=True)]
@@ -440,7 +440,7 @@ class ComparisonWork:
 
     def _same(self, work: Sequence[Key]) -> list[Key]:
         """Measure two trials of each setting on each side, and return the settings in which the sides do not differ."""
-        first, second = self._measured(work, self.seeds[: compare_features.FIRST_LOOK])
+        first, second = self._measured(work, self.seeds[: comparison.FIRST_LOOK])
         return [
             key
             for key in work

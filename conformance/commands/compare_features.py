@@ -22,8 +22,6 @@ from conformance.model.studies import comparison
 from conformance.model.trials.trial import Trial
 from conformance.results.features import Features, TrialFeatures
 
-#: trials of each cell that are made first, to see whether anything differs
-FIRST_LOOK = 2
 #: {cell's name: {seed: samples}}, which by_trial reads
 Side = dict[str, dict[int, by_trial.Sampled]]
 #: of a side: {cell's name: {seed: what the stack's programs said}} of trials in which the stack failed
@@ -46,7 +44,7 @@ def both(
     spent = spent or TrialCost()
     kept, problems = Features(str(means.results)), []
     failed: dict[str, Failed] = {role: {} for role in (*benches, *given)}
-    looks = [list(seeds[:FIRST_LOOK]), list(seeds)]
+    looks = [list(seeds[: comparison.FIRST_LOOK]), list(seeds)]
     # The cell with few losses is traced first, because it shows beta and growth.
     order = sorted(cells(algorithm), key=lambda cell: cell != FEW)
     both_sides: dict[str, Side] = dict(given)
@@ -79,8 +77,10 @@ def _alike(sides: Mapping[str, Side], cell: str) -> bool:
     first, *others = (side.get(cell, {}) for side in sides.values())
     if not others:
         return False
-    looked_at = sorted(set(first).intersection(*others))[:FIRST_LOOK]
-    return len(looked_at) == FIRST_LOOK and all(first[seed] == other[seed] for seed in looked_at for other in others)
+    looked_at = sorted(set(first).intersection(*others))[: comparison.FIRST_LOOK]
+    return len(looked_at) == comparison.FIRST_LOOK and all(
+        first[seed] == other[seed] for seed in looked_at for other in others
+    )
 
 
 def _trace(

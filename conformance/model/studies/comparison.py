@@ -39,6 +39,8 @@ ALPHA = 0.01
 CONFIDENCE = 0.9
 #: the share of what two implementations may differ by that matters between two builds of one implementation
 MATTERS = 0.5
+#: trials of a place that are made first: sides that are equal in these need no more
+FIRST_LOOK = 2
 #: rounding error of a probability in exact tests
 _ROUNDING = 1e-9
 
@@ -212,9 +214,13 @@ def _mean(values: Collection[float]) -> float:
 
 
 def _identical(before: Values, after: Values) -> bool:
-    """Return whether each seed gave both sides the same value; one side may have seeds that the other did not need."""
-    common = before.keys() & after.keys()
-    return len(common) == min(len(before), len(after)) and all(before[seed] == after[seed] for seed in common)
+    """Return whether each seed gave both sides the same value; one side may have seeds that the other did not need.
+
+    One that needed no more has two. A single equal one of many is what few trials show, and may be equal by chance.
+    """
+    common, least = before.keys() & after.keys(), min(len(before), len(after))
+    few = least < min(FIRST_LOOK, max(len(before), len(after)))
+    return len(common) == least and not few and all(before[seed] == after[seed] for seed in common)
 
 
 def largest_first(compared: Iterable[Compared]) -> list[Compared]:

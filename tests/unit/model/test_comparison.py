@@ -108,6 +108,14 @@ def test_a_side_with_more_seeds_than_the_other_needed_is_still_identical():
     assert not other.identical
 
 
+def test_one_equal_trial_of_many_is_no_evidence_that_sides_are_the_same():
+    many = side([3.0] * 9)
+    (found,) = comparison.compare({quantity(): (many, {4: 3.0})})
+    assert (found.identical, found.change) == (False, Movement.UNCLEAR)
+    (alone,) = comparison.compare({quantity(): ({4: 3.0}, {4: 3.0})})
+    assert alone.identical
+
+
 def test_what_is_seen_directly_comes_before_what_follows():
     beta = quantity(1, label="beta", weight=1.0)
     follows = quantity(2, weight=0.25)
