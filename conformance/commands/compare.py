@@ -192,14 +192,22 @@ def _further(work: "ComparisonWork", compared: Sequence[Compared], trials: int) 
     unclear = [c for c in placed if c.change is Movement.UNCLEAR]
     if any(c.change is Movement.MOVED for c in compared) or not (unclear or work.unmeasured):
         return None
-    leading = next(iter(unclear), None)
-    needed = trials if leading is None else comparison.trials_that_decide(leading, trials, _MOST_TRIALS)
+    # A share of trials has no difference that matters, so any is as large as the largest.
+    leading = max(unclear, key=lambda c: (not c.quantity.is_share, c.telling), default=None)
+    tried = {c.quantity: work.tried.get(c.quantity, c.n) for c in placed}
+    needed = (
+        trials
+        if leading is None
+        else comparison.trials_that_decide(leading, trials, _MOST_TRIALS, min(tried[leading.quantity]))
+    )
     if needed is None:
         return Further(leading=leading, trials=None, seconds=None)
     # Features come before cells, so a feature is decided before any cell is measured.
     of_feature = leading is not None and leading.quantity.label is not None
     differing = [c for c in placed if not c.identical and not (of_feature and c.quantity.label is None)]
-    lacking = {(c.quantity.profile, c.quantity.place): sum(max(needed - n, 0) for n in c.n) for c in differing}
+    lacking = {
+        (c.quantity.profile, c.quantity.place): sum(max(needed - n, 0) for n in tried[c.quantity]) for c in differing
+    }
     late = [profile for _, profile, _ in work.unmeasured if profile == feature_table.PROFILE or not of_feature]
     missing = sum(lacking.values()) + 2 * len(late) * (needed if differing else comparison.FIRST_LOOK)
     return Further(leading=leading, trials=needed, seconds=work.spent.estimate_s(missing))
@@ -323,6 +331,8 @@ class ComparisonWork:
     thorough: bool
     values: dict[Quantity, tuple[Values, Values]] = dataclasses.field(default_factory=dict)
     sentences: dict[Quantity, str] = dataclasses.field(default_factory=dict)
+    #: how many trials of each side were made of what not all may show
+    tried: dict[Quantity, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     #: {algorithm: how trials ended in each place}
     ends: dict[str, list[compare_shares.Ends]] = dataclasses.field(default_factory=dict)
     one_sided: list[tuple[Quantity, str]] = dataclasses.field(default_factory=list)
@@ -500,6 +510,8 @@ class ComparisonWork:
         self._add(shares)
         if before and after:
             self.values[quantity] = before, after
+            if tried:
+                self.tried[quantity] = tuple(map(len, tried))
         elif (before or after) and not shares:
             self.one_sided.append((quantity, ROLES[0] if before else ROLES[1]))
 

@@ -142,6 +142,11 @@ class Compared:
         return self.quantity.tolerance.of(self.before, self.after)
 
     @property
+    def telling(self) -> float:
+        """How much it differs, and how directly that shows a cause."""
+        return min(self.size, _MOST_SIZE) * self.quantity.weight
+
+    @property
     def size(self) -> float:
         """The difference in units of what matters, of ratios by their logarithms."""
         if not self.difference:
@@ -232,7 +237,7 @@ def largest_first(compared: Iterable[Compared]) -> list[Compared]:
     order = (Movement.MOVED, Movement.UNCLEAR, Movement.SAME)
     return sorted(
         compared,
-        key=lambda c: (order.index(c.change), c.quantity.precedence, -min(c.size, _MOST_SIZE) * c.quantity.weight),
+        key=lambda c: (order.index(c.change), c.quantity.precedence, -c.telling),
     )
 
 
@@ -256,15 +261,18 @@ def _p_of_half(n: int) -> float:
     return rank_sum_p([0.0] * n, [0.0, 1.0] * (n // 2))
 
 
-def trials_that_decide(compared: Compared, planned: int, most: int) -> int | None:
+def trials_that_decide(compared: Compared, planned: int, most: int, tried: int | None = None) -> int | None:
     """Return how many trials a side would make an unclear quantity clear; None if even `most` would not.
 
-    If not all `planned` trials were made, it is these. Otherwise the medians are taken to stay where they are, and the
-    interval to shrink with the root of the number of trials, until the difference that matters is outside. Where the
-    difference matters, the rank sum has to say so, too: how far it is from its mean grows with that root.
+    `tried`: how many trials were made, if not all show the quantity. If these are not all that were `planned`, it is
+    those. If too few show it for the test, as many more are needed as let so many show it. Otherwise the medians are
+    taken to stay where they are, and the interval to shrink with the root of the number of trials, until the difference
+    that matters is outside. Where the difference matters, the rank sum has to say so, too: how far it is from its mean
+    grows with that root.
     """
     n = min(compared.n)
-    if n < planned:
+    tried = tried or n
+    if tried < planned:
         return planned
     if compared.quantity.is_share:
         return min(2 * n, most)
@@ -274,7 +282,10 @@ def trials_that_decide(compared: Compared, planned: int, most: int) -> int | Non
     if abs(compared.difference) >= compared.matters and compared.p > ALPHA:
         far = _normal_score(compared.p)
         needed = max(needed, n * (_normal_score(ALPHA) / far) ** 2 if far else math.inf)
-    return max(n + 1, math.ceil(needed)) if needed <= most else None
+    if n < planned:
+        needed = planned
+    needed = max(n + 1, needed) * tried / n
+    return math.ceil(needed) if needed <= most else None
 
 
 def _normal_score(p: float) -> float:

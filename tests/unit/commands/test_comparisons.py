@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import functools
 import random
+import types
 
 import fake_room
 import pytest
@@ -21,7 +22,8 @@ from conformance.model.errors import UserError
 from conformance.model.networks import events
 from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.setting import Setting
-from conformance.model.studies.comparison import Movement
+from conformance.model.studies import comparison
+from conformance.model.studies.comparison import Movement, Quantity, Tolerance
 from conformance.model.trials.trial import Outcome
 from conformance.reporting.text import compare as compared, dev, studies
 from conformance.reporting.text.progress import ConsoleNotes
@@ -425,6 +427,18 @@ def test_what_is_unclear_is_undecided_with_the_leading_candidate_and_the_time_th
     assert "more would decide beta: kept: run it again with --budget 1m; what was measured is kept" in text
     assert "### Congestion control: undecided" in compared.render(found)
     schema.check("compare", printed(found), "compare")
+
+
+def test_the_leading_candidate_differs_most_although_it_would_be_named_later():
+    of = {"algorithm": "cubic", "place": Cell(10, 20, 1), "profile": "p", "tolerance": Tolerance(absolute=0.1)}
+    steady, event = Quantity(name="kept", label="beta", is_steady=True, **of), Quantity(name="m", label="marks", **of)
+    share = Quantity(name="failures", label="failures", is_share=True, **of)
+    far = {1: 0.7, 2: 0.7}, {1: 0.9, 2: 1.2}
+    sides = {steady: ({1: 0.7, 2: 0.7}, {1: 0.7, 2: 0.72}), event: far, share: ({1: 0.0, 2: 0.0}, {1: 0.0, 2: 1.0})}
+    unclear = comparison.largest_first(comparison.compare(sides))
+    assert [c.quantity for c in unclear] == [steady, event, share]
+    work = types.SimpleNamespace(unmeasured=[], tried={}, spent=compare.TrialCost())
+    assert compare._further(work, unclear, 8).leading.quantity == event
 
 
 def test_cells_that_were_not_traced_are_named(world, monkeypatch):

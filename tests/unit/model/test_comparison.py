@@ -248,5 +248,8 @@ def test_as_many_trials_are_proposed_as_would_make_an_unclear_quantity_clear():
     assert comparison.trials_that_decide(unclear, planned=4, most=expected - 1) is None
     on_the_edge = dataclasses.replace(unclear, after=unclear.before + unclear.matters)
     assert comparison.trials_that_decide(on_the_edge, planned=4, most=100) is None
+    # What half of the trials show takes twice as many, and none that were made are made again.
+    assert comparison.trials_that_decide(unclear, planned=4, most=100, tried=8) == 13
+    assert comparison.trials_that_decide(one([0.5], [0.9]), planned=8, most=100, tried=8) == 64
     too_few = dataclasses.replace(unclear, interval=(-math.inf, math.inf))
     assert comparison.trials_that_decide(too_few, planned=4, most=100) is None
