@@ -64,6 +64,11 @@ def rule(finding: Finding) -> ClauseRule:
     return ClauseRule(clause, finding.algorithm)
 
 
+def likeliest_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings about violated clauses, likelier causes of what a stack does wrong first."""
+    return sorted(findings, key=lambda finding: rule(finding).clause.precedence)
+
+
 def claimed(clause: Clause, about: Manifest, algorithm: str) -> Clause:
     """Return the clause as the draft has it that a stack claims to keep with an algorithm. Raises UserError."""
     specification, draft = first_for(algorithm), about.draft(algorithm)

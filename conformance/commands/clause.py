@@ -114,8 +114,7 @@ class ClauseVerdicts(Result):
     @property
     def against(self) -> list[Finding]:
         """What speaks against the stack, likelier causes first."""
-        against = (finding for finding in self.findings if finding.confirmed.status.against)
-        return sorted(against, key=lambda finding: clauses.rule(finding).clause.precedence)
+        return clauses.likeliest_first(finding for finding in self.findings if finding.confirmed.status.against)
 
     @property
     def exit_status(self) -> ExitStatus:

@@ -161,8 +161,8 @@ class Clauses:
 
     @property
     def new(self) -> list[Finding]:
-        """The violations that are not on record."""
-        return [finding for finding in self.findings if finding.surprise.fails]
+        """The violations that are not on record, likelier causes first."""
+        return clause_documents.likeliest_first(finding for finding in self.findings if finding.surprise.fails)
 
     @property
     def nothing(self) -> bool:

@@ -103,9 +103,9 @@ class Clause:
         return stages.stage(self.observable.name)
 
     @property
-    def precedence(self) -> tuple[int, bool]:
-        """A key that sorts what a stack violates: likelier causes first, and of one stage, what a document demands."""
-        return self.stage, not self.level.startswith("MUST")
+    def precedence(self) -> int:
+        """A key that sorts what a stack violates: likelier causes first."""
+        return stages.precedence(self.observable.name)
 
     def as_in(self, draft: str | None) -> "Clause":
         """Return the clause as this draft of its document has it: itself, unless an older one differs."""

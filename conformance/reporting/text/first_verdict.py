@@ -25,7 +25,7 @@ def lines(
     by_clause = {clause.id: clause for clause in specification.clauses}
     of_clauses = {by_clause[f.verdict.zone_id]: f for f in findings if f.verdict.zone_id in by_clause}
     others = [f for f in findings if f.verdict.zone_id not in by_clause]
-    violated = [clause for clause, finding in of_clauses.items() if _violates(finding)]
+    violated = [by_clause[f.verdict.zone_id] for f in clauses.likeliest_first(filter(_violates, of_clauses.values()))]
     counted = verdicts.counts(finding.verdict.status for finding in of_clauses.values())
     yield f"{specification.document}, {len(of_clauses)} clauses: {counted}"
     for clause in violated[:_MOST_CLAUSES]:

@@ -14,10 +14,12 @@ def test_each_observable_has_one_stage():
 
 def test_what_shows_no_stage_comes_last():
     assert stages.stage("utilization") == len(stages.STAGES)
+    assert stages.precedence("utilization") == len(OBSERVABLES)
 
 
-def test_of_violated_clauses_the_earliest_stage_comes_first_and_then_what_is_demanded():
+def test_violated_clauses_come_in_the_order_of_a_transfer():
+    """What a loss leaves comes before what grows after it, and probes in an outage before what follows the outage."""
     ids = ["CL103", "CL002", "CL003", "CL011", "CL018", "CL017", "CL022"]
     random.Random(1).shuffle(ids)
     ordered = sorted(map(clauses.find, ids), key=lambda clause: clause.precedence)
-    assert [clause.id for clause in ordered] == ["CL017", "CL018", "CL022", "CL011", "CL003", "CL002", "CL103"]
+    assert [clause.id for clause in ordered] == ["CL017", "CL018", "CL011", "CL022", "CL003", "CL002", "CL103"]

@@ -3,6 +3,7 @@
 import dataclasses
 
 from conformance.catalogue import clauses, documents
+from conformance.commands import gate
 from conformance.model.judging import kinds
 from conformance.model.judging.question import Named
 from conformance.model.judging.session import Finding
@@ -53,6 +54,14 @@ def test_it_says_what_is_not_kept_then_what_is_off_then_the_fault_then_what_to_r
         )
     ]  # fmt: skip
     assert at == sorted(at)
+
+
+def test_likelier_causes_come_first_here_as_in_a_gate_and_the_first_is_looked_at_next():
+    rate, start_up = of_clause("BBR13", 0.5), of_clause("BBR532", 1.2)
+    text = lines(rate, start_up)
+    assert [line[-8:] for line in text if line.endswith(("(BBR13)", "(BBR532)"))] == ["(BBR532)", " (BBR13)"]
+    assert any("conformance clause show BBR532 " in line for line in text)
+    assert gate.Clauses(findings=(rate, start_up), unmeasured=()).new == [start_up, rate]
 
 
 def test_forty_lines_are_enough_for_ten_violations():
