@@ -25,7 +25,7 @@ from conformance.model.errors import UserError
 from conformance.model.judging import grid, seeds
 from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import Status
-from conformance.model.studies.comparison import Movement
+from conformance.model.studies.comparison import Movement, Quantity
 from conformance.reporting.text import compare as compare_text
 from conformance.support.notes import Notes
 
@@ -197,9 +197,14 @@ def _compare(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, mea
     for compared in comparison.compared:
         place = compared.quantity.profile, compared.quantity.place.id
         places[place] = max(places[place], sum(compared.n))
-    moved = [c.quantity.label or c.quantity.name for c in comparison.of(Movement.MOVED)]
+    moved = [_called(c.quantity, bug) for c in comparison.of(Movement.MOVED)]
     first = next(compare_text.sentences(comparison), compare_text.summary(comparison))
     return list(dict.fromkeys(moved)), first, places.total(), len(comparison.late)
+
+
+def _called(quantity: Quantity, bug: Bug) -> str:
+    """Return what a quantity points at, or its own name if that is what names the bug, or all that there is."""
+    return quantity.name if quantity.name in bug.named_by else quantity.label or quantity.name
 
 
 def _smoke_clauses(bug: Bug, options: BugsOptions) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from conformance.commands import bugs as command
 from conformance.commands.bugs import BugsOptions
 from conformance.commands.result import printed
 from conformance.engine.benches import Means
+from conformance.model.diagnosis import by_trial
 from conformance.model.errors import UserError
 from conformance.support import schema
 
@@ -62,6 +63,14 @@ def test_an_entry_ends_with_the_command_that_names_it(judged):
 
 def test_a_sham_goes_through_every_judgement(judged):
     assert judged(SHAM, True, clauses=["CL001"]) == EVERY
+
+
+def test_a_feature_is_called_by_its_label_unless_its_name_is_what_names_the_bug():
+    (cut,) = bugs.chosen(["NGTCP2-BBRCUT"])
+    assert "throughput" in cut.named_by and "queue" not in cut.named_by
+    quantities = {feature.name: by_trial.quantity(feature, "bbrv3") for feature in by_trial.told("bbrv3")}
+    names = [command._called(quantities[name], cut) for name in ("throughput", "kept", "queue_mean")]
+    assert names == ["throughput", "response", "queue"]
 
 
 def test_a_build_may_be_a_kernel_that_the_user_built(monkeypatch):
