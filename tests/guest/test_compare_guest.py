@@ -61,7 +61,7 @@ def test_another_beta_is_the_first_that_moved(tmp_path):
     first = found.compared[0]
     assert (first.quantity.label, first.quantity.name, first.change) == ("beta", "kept", Movement.MOVED)
     assert first.before == pytest.approx(0.71, abs=0.02) and first.after == pytest.approx(0.8, abs=0.02)
-    assert "cubic: beta moved from 0.7" in text
+    assert "cubic: beta: kept moved from 0.7" in text
 
 
 @pytest.mark.thorough
@@ -86,4 +86,4 @@ def test_another_beta_of_a_quic_stack_is_found(tmp_path):
     first = found.compared[0]
     assert (first.quantity.label, first.quantity.name, first.change) == ("beta", "kept", Movement.MOVED)
     assert first.before == pytest.approx(0.5, abs=0.03) and first.after == pytest.approx(0.7, abs=0.03)
-    assert "reno: beta moved from 0.5" in text
+    assert "reno: beta: kept moved from 0.5" in text

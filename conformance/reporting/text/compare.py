@@ -88,14 +88,14 @@ def title(quantity: Quantity) -> str:
 
 
 def sentences(comparison: "Comparison") -> Iterator[str]:
-    """Yield a sentence for each feature that moved: what it points at, both values, and what head does."""
+    """Yield a sentence for each feature that moved: what it points at and is, both values, and what head does."""
     for c in comparison.of(Movement.MOVED):
         q = c.quantity
         if q.label is None:
             continue
         sentence = comparison.sentences.get(q, "")
         moved = f"moved from {_number(c, c.before)} to {_number(c, c.after)}"
-        yield f"{q.algorithm}: {q.label} {moved}: on head, {sentence}"
+        yield f"{q.algorithm}: {title(q)} {moved}: on head, {sentence}"
 
 
 def _change(c: Compared) -> str:

@@ -272,7 +272,7 @@ def test_a_build_that_is_deaf_to_marks_is_found_where_nothing_else_differs(world
     assert all(c.identical and c.n == (2, 2) for c in found.compared if c is not moved)
     assert found.exit_status == 1 and not found.never
     text = shown(compared.show, found)
-    assert "cubic: marks moved from 0.71 to 1.03" in text
+    assert "cubic: marks: kept of mark moved from 0.71 to 1.03" in text
     assert "base fake@a (fake 1.0), head fake-1.11@b (fake-1.11 1.0): 1 moved" in text
     assert "what the features say, with X for the value: marks: kept of mark: N marks left X of its window" in text
     schema.check("compare", printed(found), "compare")

@@ -809,7 +809,7 @@ def test_a_feature_that_moved_from_the_baselines_fails(run, traces, tmp_path):
     traces(0.8)
     done = run(*options, "--baseline", "before.jsonl", "--results", "after.jsonl", "--annotations", "--out", "out")
     assert done.exit_code == 1, done.output
-    assert "cubic: beta moved from 0." in done.output and ": on head, after 99 isolated losses" in done.output
+    assert "cubic: beta: kept moved from 0." in done.output and ": on head, after 99 isolated losses" in done.output
     assert "moved, nothing unexpected of 6 verdicts" in done.output
     assert "::error title=cubic%3A beta moved::0." in done.output
     out = tmp_path / "out"
@@ -835,7 +835,7 @@ def test_events_are_compared_with_the_baselines_by_name(run, traces, tmp_path, m
     for name in ("before.jsonl", "before.features.jsonl"):
         as_of_another_build(tmp_path / name)
     done = run(*options, "--baseline", "before.jsonl", "--results", "after.jsonl", "--out", "out")
-    assert done.exit_code == 1 and "cubic: marks moved from 0.7" in done.output, done.output
+    assert done.exit_code == 1 and "cubic: marks: kept of mark moved from 0.7" in done.output, done.output
     compared = schema.load("gate", tmp_path / "out" / "gate.json")["features"]["compared"]
     changes = {quantity["name"]: quantity["change"] for quantity in compared}
     assert [name for name, change in changes.items() if change == "moved"] == ["kept_of_mark"]
