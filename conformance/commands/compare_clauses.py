@@ -7,6 +7,7 @@ a build that violates a clause before and after a change has the same verdict, w
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from conformance.catalogue import clauses
@@ -42,8 +43,18 @@ class SideReading:
 
 
 def changing(algorithm: str) -> list[Key]:
-    """Return the settings in which an algorithm shows what it does when something changes. Raises UserError."""
-    return [(algorithm, setting) for setting in _names() if _features(algorithm, setting)]
+    """Return the settings in which an algorithm shows what it does when something changes. Raises UserError.
+
+    Of BBR, those that show BBR alone come first, the shortest of them first: in a minute of transfers they tell 35 of
+    the 43 deviations (clauses/plays.json) that all networks do, and the others 12 in three.
+    """
+
+    def turn(setting: Setting) -> float:
+        of_bbr = all(feature.label[0] is None for feature in _features(algorithm, setting))
+        return setting.transfer_s if of_bbr else math.inf
+
+    settings = [setting for setting in _names() if _features(algorithm, setting)]
+    return [(algorithm, setting) for setting in sorted(settings, key=turn)]
 
 
 def is_change(setting: Setting) -> bool:

@@ -12,12 +12,13 @@ import rich.console
 import senders
 from helpers import measurements_of, of_trial, refusal, scheme
 
-from conformance.catalogue import documents, scenarios
+from conformance.catalogue import clauses, documents, scenarios
 from conformance.commands import compare, compare_result as compared_in, compare_sides, cross, identify
 from conformance.commands.compare_shares import EVERYWHERE
 from conformance.commands.result import printed
 from conformance.engine import benches
 from conformance.lab import manifest
+from conformance.model.clauses import changes
 from conformance.model.errors import UserError
 from conformance.model.networks import events
 from conformance.model.networks.place import Cell, Point
@@ -365,6 +366,19 @@ def test_networks_that_change_are_named_where_they_are_not_compared(world, monke
     assert named in shown(compared.show, found)
     both, _ = built_again(world)
     assert {c.quantity.label for c in both.of(Movement.MOVED)} == {"beta", "marks"} and not both.never
+
+
+def test_networks_that_show_bbr_alone_are_its_first_and_other_algorithms_have_the_listed_order():
+    names = {clauses.setting(network): name for name, network in changes.COMPARED_NETWORKS.items()}
+    of = {
+        algorithm: [names[setting] for _, setting in compare.compare_clauses.changing(algorithm)]
+        for algorithm in ("bbrv3", "cubic")
+    }
+    first = of["bbrv3"][:10]
+    assert first[0] == changes.RISING and {changes.SPACED, changes.LOSSY_CRUISE, changes.DEEP} < {*first}
+    for_loss = {feature.cell for feature in changes.COMPARED if feature.label[0]}
+    assert for_loss.isdisjoint(first) and for_loss.issuperset(of["bbrv3"][10:])
+    assert of["cubic"] == [name for name in names.values() if name in for_loss]
 
 
 def test_a_stack_that_sends_no_ect_is_said_to_be_unmarked(world, monkeypatch):
