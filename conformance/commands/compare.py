@@ -115,7 +115,9 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: CompareOptio
         + options.features * len(by_trial.told(a))
         for a in differing
     )
-    trials = options.trials or max(comparison.fewest_trials(family), comparison.FIRST_LOOK)
+    # Each place may add a share of failures or timeouts to the family.
+    places = sum(len(keys[a]) + options.features * len(feature_table.cells(a)) for a in differing)
+    trials = options.trials or max(comparison.fewest_trials(family + places), comparison.FIRST_LOOK)
     if comparison.fewest_trials(family) > trials and any(isinstance(side, Stack) for side in both):
         raise UserError(
             f"{trials} trials a side can never show that one of {family} quantities moved",

@@ -312,6 +312,13 @@ def test_failures_of_one_side_are_a_quantity(world, monkeypatch):
     schema.check("compare", printed(found), "compare")
 
 
+def test_trials_are_enough_if_each_place_adds_a_share_of_failures(world, monkeypatch):
+    """Two kernels have 63 quantities in 24 places. Of 64 at most, eight trials can show that one moved, of 65 none."""
+    features_are(monkeypatch, {}, {})
+    found, _ = built_again(world, changes=False, budget_s=0.0)
+    assert found.trials == 9 and comparison.smallest_p(8) * 65 > comparison.ALPHA
+
+
 def test_what_may_cause_a_failure_is_said_before_it(world, monkeypatch):
     fails_on(monkeypatch, "head", range(1, 10_000))
     features_are(monkeypatch, features_of(0.7, range(1, 9)), features_of(0.9, range(1, 9)))
