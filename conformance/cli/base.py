@@ -84,8 +84,14 @@ def notes(form: str) -> Notes:
     return ConsoleNotes(progress_console(form))
 
 
-def finish(result: _R, form: str, show: Callable[[_R, Console], None], lines: Iterable[str] = ()) -> NoReturn:
-    """Show a command's result, as text or as JSON, then `lines`, and exit with its status."""
+def finish(
+    result: _R, form: str, show: Callable[[_R, Console], None] = lambda result, console: None,
+    lines: Iterable[str] = (),
+) -> NoReturn:  # fmt: skip
+    """Show a command's result, as text or as JSON, then `lines`, and exit with its status.
+
+    A result that was shown as it came has no `show`.
+    """
     if form == "json":
         print_document(result)
     else:

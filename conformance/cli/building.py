@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 import click
 
+from conformance import commands
 from conformance.cli.base import FORMAT, err, finish, finish_made, progress_console, resumes
 from conformance.cli.measuring import SOURCE
 from conformance.commands.result import Item
+from conformance.reporting import text
 
 
 @click.group()
@@ -32,16 +34,15 @@ def kernel_build(name: str, source: str | None, patches: Sequence[str], jobs: in
     Without --source, the source is Debian's linux-source-7.2. A kernel that is already built is not built again.
     """
     from conformance.kernel import build
-    from conformance.reporting.text import progress
 
-    with progress.bar(err, f"kernel {name}") as bar:
+    with text.progress.bar(err, f"kernel {name}") as bar:
 
         def show(done: int, total: int, what: str) -> None:
             bar.stage(what)
             if total:
                 bar.reached(done, total)
 
-        built = build.build(name, source, patches, show, jobs, progress.ConsoleNotes(err).say)
+        built = build.build(name, source, patches, show, jobs, text.progress.ConsoleNotes(err).say)
     words = f"kernel {built.name}: Linux {built.release}, {built.digest}, {built.binary}"
     item = Item(name=built.name, words=words, path=str(built.binary), digest=built.digest)
     finish_made("kernel build", [item], form)
@@ -58,10 +59,9 @@ def kernel_variant(name: str, of: str, parameters: Sequence[str], form: str) -> 
     The variant is called NAME. It is booted once, to check that it has the parameters.
     """
     from conformance.lab import kernel_variant
-    from conformance.reporting.text import setup
 
     variant = kernel_variant.make(name, of, kernel_variant.parse(parameters))
-    words = f"kernel {variant.name}: {setup.described(variant)}"
+    words = f"kernel {variant.name}: {text.setup.described(variant)}"
     item = Item(name=variant.name, words=words, path=str(variant.binary), digest=variant.digest)
     finish_made("kernel variant", [item], form)
 
@@ -86,10 +86,7 @@ def kernel_digest(source: str | None, patches: Sequence[str], form: str) -> None
 @FORMAT
 def kernel_list(form: str) -> None:
     """List the guest kernels that are built."""
-    from conformance.commands import inventory
-    from conformance.reporting.text import setup
-
-    finish(inventory.kernels(), form, setup.show_kernels)
+    finish(commands.inventory.kernels(), form, text.setup.show_kernels)
 
 
 @click.command()
@@ -100,12 +97,9 @@ def doctor(kernel_name: str, form: str) -> None:
 
     Says how to install or fix what is missing.
     """
-    from conformance.commands import doctor
-    from conformance.reporting.text import setup
-
     # Each check is shown as soon as it is made, as some take seconds.
-    health = doctor.compute(kernel_name, lambda check: setup.show_check(check, progress_console(form)))
-    finish(health, form, lambda health, console: None)
+    health = commands.doctor.compute(kernel_name, lambda check: text.setup.show_check(check, progress_console(form)))
+    finish(health, form)
 
 
 @click.group()
@@ -120,10 +114,7 @@ def adapter_list(form: str) -> None:
 
     Shows which algorithms each offers. Builds and runs nothing.
     """
-    from conformance.commands import inventory
-    from conformance.reporting.text import setup
-
-    finish(inventory.adapters(), form, setup.show_adapters)
+    finish(commands.inventory.adapters(), form, text.setup.show_adapters)
 
 
 @adapter.command("new")
@@ -140,10 +131,9 @@ def adapter_new(name: str, language: str, into: str, transport: str, form: str) 
 
     It is made from a scaffold that already works.
     """
-    from conformance.commands import adapter_new
     from conformance.lab import manifest
 
-    path = adapter_new.new(name, language, into, transport)
+    path = commands.adapter_new.new(name, language, into, transport)
     algorithm = manifest.read(str(path)).offered()[0]
     words = f"{path.parent} is ready: its README.txt says what to change first. Now run"
     for command in ("adapter build", "adapter check", f"run {algorithm} --grid 10mbps-20ms-1pct --stack"):
@@ -161,13 +151,11 @@ def adapter_build(stacks: Sequence[str], source: tuple[str, ...], again: bool, f
 
     STACKS are names of adapters, or paths of adapter.json.
     """
-    from conformance.commands import adapter_new
-    from conformance.reporting.text.progress import ConsoleNotes
-
     if len(stacks) > 1 and not again:  # what is half built is removed
         resumes()
     # Each build is reported as soon as it is done, as some take minutes.
-    finish(adapter_new.build(stacks, again, ConsoleNotes(err), source), form, lambda built, console: None)
+    built = commands.adapter_new.build(stacks, again, text.progress.ConsoleNotes(err), source)
+    finish(built, form)
 
 
 @adapter.command("check")
@@ -186,12 +174,10 @@ def adapter_check(
 
     STACK is the name of an adapter, or the path of an adapter.json. Every clause is tried.
     """
-    from conformance.commands import adapter_check
     from conformance.engine.benches import Choice
-    from conformance.reporting.text import setup
 
     choice = Choice(stack=stack, source=source, client=client, kernel=kernel)
-    finish(adapter_check.compute(choice, algorithm), form, setup.show_clauses)
+    finish(commands.adapter_check.compute(choice, algorithm), form, text.setup.show_clauses)
 
 
 COMMANDS = (kernel, adapter, doctor)

@@ -5,9 +5,11 @@ from typing import Any
 
 import click
 
+from conformance import commands
 from conformance.cli.base import FORMAT, TRIALS, finish
 from conformance.cli.measuring import FIRST_SEED, trials, with_choice, with_means
 from conformance.engine.benches import Choice, Means
+from conformance.reporting import text
 
 
 @click.group()
@@ -36,10 +38,7 @@ def dev_clause() -> None:
 @FORMAT
 def run(choice: Choice, means: Means, what: Sequence[str], form: str, **options: Any) -> None:
     """Judge a stack by clauses: ids (CL011) or documents (rfc9002); by default, all."""
-    from conformance.commands import clause as clause_command
-    from conformance.reporting.text import clause as clause_text
-
-    finish(clause_command.run(what, choice=choice, means=means, **options), form, clause_text.show_ran)
+    finish(commands.clause.run(what, choice=choice, means=means, **options), form, text.clause.show_ran)
 
 
 @clause.command("show")
@@ -48,12 +47,10 @@ def run(choice: Choice, means: Means, what: Sequence[str], form: str, **options:
 def show(what: str | None, form: str) -> None:
     """Show what CLAUSE says, and how it is tested, or list the clauses of DOCUMENT; by default, of all that ship."""
     from conformance.catalogue import clauses
-    from conformance.commands import clause as clause_command
-    from conformance.reporting.text import clause as clause_text
 
     if what is None or what in clauses.markers():
-        finish(clause_command.list_all([] if what is None else [what]), form, clause_text.show_listed)
-    finish(clause_command.show(what), form, clause_text.show_shown)
+        finish(commands.clause.list_all([] if what is None else [what]), form, text.clause.show_listed)
+    finish(commands.clause.show(what), form, text.clause.show_shown)
 
 
 @dev_clause.command("table")
@@ -61,10 +58,7 @@ def show(what: str | None, form: str) -> None:
 @FORMAT
 def table(names: Sequence[str], form: str) -> None:
     """Print clauses/record.json as Markdown: clause by stack, and the evidence of violations."""
-    from conformance.commands import clause as clause_command
-    from conformance.reporting.text import clause as clause_text
-
-    finish(clause_command.table(names), form, clause_text.show_tabled)
+    finish(commands.clause.table(names), form, text.clause.show_tabled)
 
 
 COMMANDS = (clause,)

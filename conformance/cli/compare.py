@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
+from conformance import commands
 from conformance.cli import measuring
 from conformance.cli.base import FORMAT, TRIALS, Finite, finish, out_path
 from conformance.engine.benches import Choice, Means
+from conformance.reporting import text
 
 
 @click.command()
@@ -80,23 +82,21 @@ def compare(
     metrics in cells are reported as same, moved or unclear. For one build on two kernels, or under two values of a
     sysctl, the command also says whether one serves for the other.
     """
-    from conformance.commands import compare, compare_sides, gate_budget
-    from conformance.reporting.text import compare as compare_text
-
-    if compare_sides.is_results(base) and compare_sides.is_results(head):
+    if commands.compare_sides.is_results(base) and commands.compare_sides.is_results(head):
         measuring.refuse_given(
             "two results files are compared without measuring",
             "stack", "source", "client", "kernel", "base_source", "first_seed", "trials", "workers", "results",
             "budget",
         )  # fmt: skip
-    first, second = (compare_sides.sysctls(text) if text else () for text in (base_sysctl, sysctl))
-    chosen = compare.CompareOptions(
-        algorithms=algorithms, choice=choice, budget_s=gate_budget.seconds(budget), sysctls=(first, second), **options
-    )
-    comparison = compare.compute(base, head, chosen, means)
+    first, second = (commands.compare_sides.sysctls(given) if given else () for given in (base_sysctl, sysctl))
+    chosen = commands.compare.CompareOptions(
+        algorithms=algorithms, choice=choice, budget_s=commands.gate_budget.seconds(budget),
+        sysctls=(first, second), **options,
+    )  # fmt: skip
+    comparison = commands.compare.compute(base, head, chosen, means)
     if target:
-        compare.write(comparison, target)
-    finish(comparison, form, compare_text.show, [f"comparison: {target}"] if target else ())
+        commands.compare.write(comparison, target)
+    finish(comparison, form, text.compare.show, [f"comparison: {target}"] if target else ())
 
 
 COMMANDS = (compare,)

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import click
 
+from conformance import commands
 from conformance.cli import measuring
 from conformance.cli.base import FORMAT, finish
 from conformance.engine.benches import Choice
 from conformance.model.errors import UserError
+from conformance.reporting import text
 from conformance.results.store import DEFAULT_RESULTS
 
 
@@ -29,10 +31,7 @@ def show(stack: str, form: str) -> None:
 
     STACK is the name of an adapter, or the path of an adapter.json. Reasons are shown, too.
     """
-    from conformance.commands import expect
-    from conformance.reporting.text import expect as expect_text
-
-    finish(expect.known(stack), form, expect_text.show_known)
+    finish(commands.expect.known(stack), form, text.expect.show_known)
 
 
 @expect.command("update")
@@ -50,14 +49,11 @@ def update(choice: Choice, stack: str, results: Sequence[pathlib.Path], gone: bo
     Review the file afterwards. Reasons of deviations that still happen are kept. Only results of today's build, kernel
     and lab count.
     """
-    from conformance.commands import expect
-    from conformance.reporting.text import expect as expect_text
-
     if any_build and choice.options():
         raise UserError("--any-build already allows any client, kernel and lab", f"leave out{choice.options()}")
     today = None if any_build else dataclasses.replace(choice, stack=stack)
-    updated = expect.update(stack, results or (pathlib.Path(DEFAULT_RESULTS),), today, add=not gone)
-    finish(updated, form, expect_text.show)
+    updated = commands.expect.update(stack, results or (pathlib.Path(DEFAULT_RESULTS),), today, add=not gone)
+    finish(updated, form, text.expect.show)
 
 
 COMMANDS = (expect,)

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from conformance import commands
 from conformance.cli import measuring
 from conformance.cli.base import FORMAT, TRIALS, out_path, print_document, progress_console
+from conformance.commands.result import printed
 from conformance.engine.benches import Choice, Means
+from conformance.reporting import text
 from conformance.support.console import Console
 
 if TYPE_CHECKING:
@@ -87,9 +90,6 @@ def gate(
 
     Measures ALGORITHMS (default: all) within a budget, judges them, and compares the verdicts with the expected ones.
     """
-    from conformance.commands.gate import GateOptions, compute
-    from conformance.reporting.text import gate as gate_text
-
     if options["baseline"]:
         demands = (name for name, wanted in (("why", why), ("blame", blame)) if wanted)
         measuring.refuse_given("with --baseline, nothing is compared with the reference", *demands)
@@ -97,10 +97,10 @@ def gate(
         measuring.refuse_given("no traces are kept without --keep-traces", "flow")
     why = options["budget"] is None if why is None else why
     blame = why if blame is None else blame
-    chosen = GateOptions(algorithms=algorithms, choice=choice, why=why, blame=blame, **options)
+    chosen = commands.gate.GateOptions(algorithms=algorithms, choice=choice, why=why, blame=blame, **options)
     console = progress_console(form)
-    result = compute(chosen, means)
-    gate_text.show(result, console)
+    result = commands.gate.compute(chosen, means)
+    text.gate.show(result, console)
     _report(result, chosen, console, means)
     if form == "json":
         print_document(result)
@@ -109,43 +109,35 @@ def gate(
 
 def _report(result: "GateResult", options: "GateOptions", console: Console, means: Means) -> None:
     """Write reports, say what looks wrong and keep traces, each if it was asked for. Raises UserError."""
-    from conformance.commands import gate as gate_command, trace
-    from conformance.commands.result import printed
-    from conformance.reporting.text import gate as gate_text
-    from conformance.reporting.text.trace import show as show_trace
     from conformance.reporting.tools import github
     from conformance.results import features
 
     target = options.target
     if target:
-        drawn = gate_text.write(result, printed(result), result.measurements, target)
+        drawn = text.gate.write(result, printed(result), result.measurements, target)
         if options.features:
             schemes = {m.scheme for m in result.measurements}
             features.copy(means.results, target / "results.jsonl", schemes)
         console.print(f"reports: {target}", soft_wrap=True)
     reports: dict[str, Any] = {}
     if result.violating and options.why and options.can_look:
-        from conformance.commands import why  # imported late, as drawing libraries take seconds to import
-        from conformance.reporting.text.why import show as show_why
-
-        algorithms = [zone.algorithm for zone, _ in result.violating]
-        reports = why.of_violations(
-            algorithms,
+        reports = commands.why.of_violations(
+            [zone.algorithm for zone, _ in result.violating],
             options.choice,
             means.notes,
-            lambda report: show_why(report, console),
-            gate_command.failing(result.judged),
+            lambda report: text.why.show(report, console),
+            commands.gate.failing(result.judged),
         )
         if target and reports:
-            gate_text.add_why(result, drawn, reports, target, why.write)
+            text.gate.add_why(result, drawn, reports, target, commands.why.write)
     if options.annotations:
         for line in github.annotations(result, reports):
             console.print(line, soft_wrap=True)
     if options.keep_traces:
         cells = dict.fromkeys((zone.algorithm, zone.profile, place) for zone, place in result.violating)
-        trace.keep_some(
+        commands.trace.keep_some(
             cells, options.choice, options.keep_traces, options.first_seed, means.notes,
-            lambda kept: show_trace(kept, console), options.flow,
+            lambda kept: text.trace.show(kept, console), options.flow,
         )  # fmt: skip
 
 

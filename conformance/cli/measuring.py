@@ -8,11 +8,13 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from conformance import commands
 from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, finish, notes, out_folder, out_path, resumes
 from conformance.engine.benches import Choice, Means
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
 from conformance.model.judging.verdict import last_look
+from conformance.reporting import text
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import files
 
@@ -65,7 +67,7 @@ FIRST_SEED = click.option(
     help="Seed of the first trial; the default keeps clear of the references' seeds.",
 )  # fmt: skip
 EXECUTOR = click.option(
-    "--executor", metavar="MODULE:FUNCTION", callback=lambda _, __, text: text and _factory(text),
+    "--executor", metavar="MODULE:FUNCTION", callback=lambda _, __, name: name and _factory(name),
     help="Run trials on workers: a function that returns a concurrent.futures.Executor.",
 )  # fmt: skip
 
@@ -79,10 +81,10 @@ def refuse_given(why: str, *names: str) -> None:
             raise UserError(f"{option} would have no effect: {why}", f"give the command without {option}")
 
 
-def _factory(text: str) -> Any:
+def _factory(name: str) -> Any:
     from conformance.engine import workers
 
-    return workers.factory(text)
+    return workers.factory(name)
 
 
 _Command = Callable[..., Any]
@@ -178,16 +180,13 @@ def run(
 
     The results are judged if there is a zone for these settings.
     """
-    from conformance.commands import run
-    from conformance.reporting.text import terminal
-
     if overrides["offload"]:
         overrides["offload"] = overrides["offload"] == "on"
-    measured = run.compute(
+    measured = commands.run.compute(
         algorithm, choice, means, grid=grid, trials=trials, most_trials=_most(trials, most_trials), profile=profile,
         overrides=overrides, first_seed=first_seed,
     )  # fmt: skip
-    finish(measured, form, terminal.show_measured)
+    finish(measured, form, text.terminal.show_measured)
 
 
 _FLOW = click.option(
@@ -221,14 +220,13 @@ def identify(
 
     The answer includes the version, as in bbrv3.
     """
-    from conformance.commands import identify
-    from conformance.reporting.text import studies
-
     _refuse_without_scenario(profile, point, flow)
     if profile is not None:
-        traced = identify.of_flow(algorithm, choice, means, point=point or "", profile=profile, flow=flow, **options)
-        finish(traced, form, studies.show_identified)
-    finish(identify.compute(algorithm, choice, means, **options), form, studies.show_identified)
+        traced = commands.identify.of_flow(
+            algorithm, choice, means, point=point or "", profile=profile, flow=flow, **options
+        )
+        finish(traced, form, text.studies.show_identified)
+    finish(commands.identify.compute(algorithm, choice, means, **options), form, text.studies.show_identified)
 
 
 @click.command("identify-check")
@@ -242,10 +240,7 @@ def identify_check(choice: Choice, means: Means, form: str, **options: Any) -> N
 
     Every known algorithm is identified many times.
     """
-    from conformance.commands import identify
-    from conformance.reporting.text import studies
-
-    finish(identify.compute_check(choice, means, **options), form, studies.show_checked)
+    finish(commands.identify.compute_check(choice, means, **options), form, text.studies.show_checked)
 
 
 @click.command()
@@ -260,10 +255,7 @@ def cross(choice: Choice, means: Means, algorithms: Sequence[str], form: str, **
 
     Only the diagonal should conform: each algorithm in its own zone.
     """
-    from conformance.commands import cross
-    from conformance.reporting.text import dev
-
-    finish(cross.compute(algorithms, choice, means, **options), form, dev.show_crossed)
+    finish(commands.cross.compute(algorithms, choice, means, **options), form, text.dev.show_crossed)
 
 
 @click.command()
@@ -281,18 +273,15 @@ def bench(choice: Choice, algorithm: str, stacks: bool, figures: bool, whole: bo
 
     Prints wall seconds, virtual seconds per wall second and system calls per packet.
     """
-    from conformance.commands import bench
-    from conformance.reporting.text import dev
-
     if stacks and (figures or whole):
         raise UserError("--stacks and --figures measure different things", "give one of them")
     if figures or whole:
         refuse_given("--figures does not use it", "algorithm", "trials")
-        finish(bench.compute_figures(choice, whole), form, dev.show_figures)
+        finish(commands.bench.compute_figures(choice, whole), form, text.dev.show_figures)
     if stacks:
         refuse_given("--stacks does not use it", "algorithm", "stack", "source")
-        finish(bench.compute_stacks(choice, trials), form, dev.show_costs)
-    finish(bench.compute(algorithm, choice, trials), form, dev.show_costs)
+        finish(commands.bench.compute_stacks(choice, trials), form, text.dev.show_costs)
+    finish(commands.bench.compute(algorithm, choice, trials), form, text.dev.show_costs)
 
 
 @click.command()
@@ -314,13 +303,11 @@ def matrix(
     For each algorithm of every adapter, or of STACKS: whether it is built or why not, its verdict in the smoke cells
     or a grid, and the seconds it took.
     """
-    from conformance.commands import matrix
-    from conformance.reporting.text import overview
-
-    table = matrix.compute(stacks, choice, means, trials=trials, most_trials=_most(trials, most_trials), **options)
+    most = _most(trials, most_trials)
+    table = commands.matrix.compute(stacks, choice, means, trials=trials, most_trials=most, **options)
     if target:
-        files.write(target, overview.markdown(table))
-    finish(table, form, overview.show, [f"also as Markdown: {target}"] if target else ())
+        files.write(target, text.overview.markdown(table))
+    finish(table, form, text.overview.show, [f"also as Markdown: {target}"] if target else ())
 
 
 @click.command()
@@ -348,12 +335,10 @@ def trace(choice: Choice, algorithm: str, cell: str | None, form: str, **options
     Runs one trial of ALGORITHM in CELL, or at a point of a scenario, and keeps packets (pcap), TLS secrets, qlog and
     output.
     """
-    from conformance.commands import trace
-    from conformance.reporting.text import trace as trace_text
-
     if cell is None and options["profile"] is None:
         raise UserError("it is not said where to trace", "name a CELL, such as 10mbps-20ms-1pct, or a --scenario")
-    finish(trace.compute(algorithm, choice, cell=cell or "", notes=notes(form), **options), form, trace_text.show)
+    traced = commands.trace.compute(algorithm, choice, cell=cell or "", notes=notes(form), **options)
+    finish(traced, form, text.trace.show)
 
 
 @click.command()
@@ -383,17 +368,17 @@ def why(
 
     Traces the stack and Linux TCP, compares them, and lists suspects with evidence.
     """
-    from conformance.commands import tracing, why
-    from conformance.reporting.text import why as why_text
-
     _refuse_without_scenario(profile, point, flow)
-    explained = why.compute(
+    explained = commands.why.compute(
         algorithm, choice, target=target, notes=notes(form), point=point, profile=profile, flow=flow,
         changes=point is None if changes is None else changes, **options,
     )  # fmt: skip
-    sent = f"{tracing.captures(explained.stack.under).sent}.pcap" if isinstance(explained, why.Report) else ""
-    kept = f"kept in {target}: why.json, why.svg and each trial's files; times are seconds from the start of its {sent}"
-    finish(explained, form, why_text.show_asked, [kept] if target and isinstance(explained, why.Report) else ())
+    kept: Sequence[str] = ()
+    if target and isinstance(explained, commands.why.Report):
+        sent = f"{commands.tracing.captures(explained.stack.under).sent}.pcap"
+        what = "why.json, why.svg and each trial's files; times are seconds from the start of its"
+        kept = [f"kept in {target}: {what} {sent}"]
+    finish(explained, form, text.why.show_asked, kept)
 
 
 COMMANDS = (run, identify, trace, why, matrix)

@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
+from conformance import commands
 from conformance.cli.base import FORMAT, echo, err, finish, finish_made, out_folder, out_path, progress_console
 from conformance.commands.result import Item
 from conformance.model.errors import UserError
+from conformance.reporting import text
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import extras, files, paths
 
@@ -35,8 +37,8 @@ def _published() -> list[pathlib.Path]:
 
 def _warn(left_out: Iterable[str]) -> None:
     """Print which lines were left out, where it cannot mix with an export on standard output."""
-    for text in left_out:
-        err.print(text, style="yellow", soft_wrap=True)
+    for line in left_out:
+        err.print(line, style="yellow", soft_wrap=True)
 
 
 @click.command()
@@ -58,12 +60,11 @@ def report(
     """
     from conformance.reporting import heatmaps
     from conformance.reporting.html import site
-    from conformance.reporting.text import terminal as terminal_text
 
     source = _source(results or (_published() if with_history else ()))
     files.check_writable(target, "choose another --out")
     if terminal:
-        terminal_text.show(heatmaps.all_series(source.measurements), progress_console(form))
+        text.terminal.show(heatmaps.all_series(source.measurements), progress_console(form))
     page = str(site.write(source, target, with_history=with_history).absolute())
     finish_made("report", [Item(name="site", words=f"report: {page}", path=page)], form)
 
@@ -84,16 +85,14 @@ def export(form: str, results: Sequence[pathlib.Path], target: str | None, print
     json is a summary, csv and parquet hold cells, markdown suits a pull request, and badge-json and badge-svg are
     badges. matrix is Markdown with one row for each stack and algorithm, and bencher is for benchmark trackers.
     """
-    from conformance.commands import export
-
     if target == "-" and printed == "json":
         raise UserError("--out - leaves no room for --format json on standard output", "name a file with --out")
-    exported = export.compute(form, _source(results))
+    exported = commands.export.compute(form, _source(results))
     if target == "-":
         echo(exported.content)
         return
     finish(
-        export.write(exported, target),
+        commands.export.write(exported, target),
         printed,
         lambda exported, console: console.print(str(exported.path), soft_wrap=True),
     )
@@ -161,10 +160,7 @@ def fidelity(results: Sequence[pathlib.Path], form: str) -> None:
 
     Prints the bias and the root mean square of the differences, by algorithm.
     """
-    from conformance.commands import fidelity
-    from conformance.reporting.text import dev
-
-    finish(fidelity.compute(results or (pathlib.Path(DEFAULT_RESULTS),)), form, dev.show_fidelity)
+    finish(commands.fidelity.compute(results or (pathlib.Path(DEFAULT_RESULTS),)), form, text.dev.show_fidelity)
 
 
 @click.command()
@@ -176,9 +172,7 @@ def merge(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) -> N
 
     Refuses runs that differ in build, kernel or lab, and a trial with two different results.
     """
-    from conformance.commands import merge
-
-    merged = merge.compute(results, target)
+    merged = commands.merge.compute(results, target)
     _warn(merged.left_out)
     finish(merged, form, lambda merged, console: console.print(f"{target}: {merged.trials} trials", soft_wrap=True))
 

@@ -5,9 +5,11 @@ from typing import Any
 
 import click
 
+from conformance import commands
 from conformance.cli.base import FORMAT, finish
 from conformance.cli.measuring import FIRST_SEED, refuse_given, trials, with_choice, with_means
 from conformance.engine.benches import Choice, Means
+from conformance.reporting import text
 
 _POINT = click.option(
     "--point", "points", metavar="AXIS=VALUE", multiple=True,
@@ -42,11 +44,8 @@ def run(
 
     Points that zones cover are judged; the exit status is 1 if one violates.
     """
-    from conformance.commands import scenario as scenario_command
-    from conformance.reporting.text import scenario as scenario_text
-
-    ran = scenario_command.run(what, algorithm, choice, means, points=points, **options)
-    finish(ran, form, scenario_text.show_ran)
+    ran = commands.scenario.run(what, algorithm, choice, means, points=points, **options)
+    finish(ran, form, text.scenario.show_ran)
 
 
 @scenario.command("show")
@@ -58,13 +57,10 @@ def show(what: str | None, points: Sequence[str], form: str) -> None:
 
     Without SCENARIO, list those that ship, and the profiles, each a scenario of one flow.
     """
-    from conformance.commands import scenario as scenario_command
-    from conformance.reporting.text import scenario as scenario_text
-
     if what is None:
         refuse_given("scenarios are only listed", "points")
-        finish(scenario_command.list_all(), form, scenario_text.show_listed)
-    finish(scenario_command.show(what, points), form, scenario_text.show_shown)
+        finish(commands.scenario.list_all(), form, text.scenario.show_listed)
+    finish(commands.scenario.show(what, points), form, text.scenario.show_shown)
 
 
 COMMANDS = (scenario,)

@@ -7,12 +7,14 @@ from typing import Any
 
 import click
 
+from conformance import commands
 from conformance.cli import measuring
 from conformance.cli.base import FORMAT, SECONDS, finish, out_path
 from conformance.engine.benches import Choice, Means
 from conformance.model.errors import UserError
 from conformance.model.networks.legacy import QUEUE_SIZED_BY
 from conformance.model.networks.proxy import PEPSAL, SPLITTER
+from conformance.reporting import text
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import extras
 
@@ -81,22 +83,19 @@ def analyze(
 
     Predicts from end-to-end RESULTS, and sorts paths of two segments into classes.
     """
-    from conformance.commands import split_analyze
-    from conformance.reporting.text import split as split_text
-
-    if target is not None and target.suffix not in split_text.FIGURES:
+    if target is not None and target.suffix not in text.split.FIGURES:
         raise UserError(
-            f"--out {target}: unknown kind of figure", f"use a name that ends in {' or '.join(split_text.FIGURES)}"
+            f"--out {target}: unknown kind of figure", f"use a name that ends in {' or '.join(text.split.FIGURES)}"
         )
     if target is not None:
         extras.need("figures")
-    chosen = split_analyze.Selection(
+    chosen = commands.split_analyze.Selection(
         algorithms=tuple(algorithms), stack=stack, kernel=kernel, profile=profile, transfer_s=transfer_s
     )
-    analysis = split_analyze.compute(results or (pathlib.Path(DEFAULT_RESULTS),), chosen=chosen, **options)
+    analysis = commands.split_analyze.compute(results or (pathlib.Path(DEFAULT_RESULTS),), chosen=chosen, **options)
     if target is not None:
-        split_text.draw(analysis.predictions, analysis.transfer_s, target)
-    finish(analysis, form, split_text.show, [f"figure: {target}"] if target else ())
+        text.split.draw(analysis.predictions, analysis.transfer_s, target)
+    finish(analysis, form, text.split.show, [f"figure: {target}"] if target else ())
 
 
 @split.command("measure")
@@ -124,18 +123,15 @@ def measure(
     A PATH has the form 10mbps-20ms-0pct+50mbps-60ms-1pct, with the client's segment
     first. Without PATH, the six representative paths of the zones are measured.
     """
-    from conformance.commands import split_measure
-    from conformance.reporting.text import split as split_text
-
     names = (
         "to_client", "to_server", "send_buffer_bytes", "receive_buffer_bytes", "unsent_bytes", "back_pressure_bytes",
     )  # fmt: skip
-    measured = split_measure.compute(
+    measured = commands.split_measure.compute(
         algorithm, paths, choice, means, proxy_options={name: options.pop(name) for name in names},
         overrides={"queue": queue, "offload": None if offload is None else offload == "on", "transfer_s": transfer_s},
         **options,
     )  # fmt: skip
-    finish(measured, form, split_text.show_paths_measured)
+    finish(measured, form, text.split.show_paths_measured)
 
 
 @click.group("split")
@@ -154,18 +150,15 @@ def accuracy(
 
     Each ALGORITHM is measured over several splits of one path.
     """
-    from conformance.commands import split_accuracy
-    from conformance.reporting.text import split as split_text
-
     if target is not None:
         extras.need("figures")
-    comparison = split_accuracy.compute(algorithms, choice, means, **options)
+    comparison = commands.split_accuracy.compute(algorithms, choice, means, **options)
     figures: Iterable[pathlib.Path] = ()
     if target is not None:
         from conformance.reporting import split_charts
 
         figures = split_charts.write(comparison.panels, target)
-    finish(comparison, form, split_text.show_accuracy, [f"figure: {path}" for path in figures])
+    finish(comparison, form, text.split.show_accuracy, [f"figure: {path}" for path in figures])
 
 
 COMMANDS = (split,)

@@ -6,10 +6,12 @@ from typing import Any
 
 import click
 
+from conformance import commands
 from conformance.cli.base import FORMAT, SEED, TRIALS, finish, finish_made, out_folder, out_path, written
 from conformance.cli.measuring import RESULTS, refuse_given, with_means
 from conformance.commands.result import Item
 from conformance.engine.benches import Means
+from conformance.reporting import text
 
 _OUT = out_path("Also write Markdown: FILE.md.")
 
@@ -43,11 +45,8 @@ def run(means: Means, what: str, tier: str, form: str, target: pathlib.Path | No
 
     What the results file holds is not measured again, so the same command resumes an interrupted run.
     """
-    from conformance.commands import study as study_command
-    from conformance.reporting.text import study as study_text
-
-    outcome = study_command.run(what, tier, means, **options)
-    finish(outcome, form, study_text.show_told, _written(outcome, target))
+    outcome = commands.study.run(what, tier, means, **options)
+    finish(outcome, form, text.study.show_told, _written(outcome, target))
 
 
 @study.command("show")
@@ -60,14 +59,11 @@ def show(what: str | None, results: str, target: pathlib.Path | None, form: str)
 
     Without STUDY, list the studies that ship.
     """
-    from conformance.commands import study as study_command
-    from conformance.reporting.text import study as study_text
-
     if what is None:
         refuse_given("studies are only listed", "results", "target")
-        finish(study_command.list_all(), form, study_text.show_listed)
-    outcome = study_command.show(what, [results])
-    finish(outcome, form, study_text.show_told, _written(outcome, target))
+        finish(commands.study.list_all(), form, text.study.show_listed)
+    outcome = commands.study.show(what, [results])
+    finish(outcome, form, text.study.show_told, _written(outcome, target))
 
 
 @dev_study.command("board")
@@ -79,11 +75,8 @@ def board(results: tuple[pathlib.Path, ...], target: pathlib.Path | None, form: 
 
     With --out, every claim is listed.
     """
-    from conformance.commands import study as study_command
-    from conformance.reporting.text import study as study_text
-
-    studies = study_command.board(results)
-    finish(studies, form, study_text.show_board, _written(studies, target, study_text.board_markdown))
+    studies = commands.study.board(results)
+    finish(studies, form, text.study.show_board, _written(studies, target, text.study.board_markdown))
 
 
 @dev_study.command("publish")
@@ -115,9 +108,7 @@ def _written(
     """
     if target is None:
         return []
-    from conformance.reporting.text import study as study_text
-
-    return written(target, (as_markdown or study_text.as_markdown)(printed_record))
+    return written(target, (as_markdown or text.study.as_markdown)(printed_record))
 
 
 COMMANDS = (study,)

@@ -6,12 +6,14 @@ from typing import Any
 
 import click
 
+from conformance import commands
 from conformance.cli import measuring
 from conformance.cli.base import FORMAT, SEED, TRIALS, finish, notes, out_folder, out_path, resumes
 from conformance.engine.benches import Choice, Means
 from conformance.model.errors import UserError
 from conformance.model.networks.proxy import PEPSAL, SPLITTER
 from conformance.model.trials.trial import KERNEL_STACK
+from conformance.reporting import text
 
 #: first seed of runs that count false alarms; runs from 1001 to 1400 were made while zones and statistics still changed
 _FALSE_ALARMS = 1401
@@ -59,8 +61,6 @@ def mutants(
     """
     resumes()
     from conformance.catalogue import mutant_record
-    from conformance.commands import false_alarms, mutants as mutants_command
-    from conformance.reporting.text import scores
 
     if n and (ids or target or options["whole"]):
         raise UserError("--false-alarms measures no mutants", "give it without IDS, --whole and --out")
@@ -70,13 +70,13 @@ def mutants(
         raise UserError(f"--record keeps only verdicts at {mutant_record.GRID}", "give it without --grid")
     if record and not n and options["profile"]:
         raise UserError("--record keeps the verdicts of all zones, for TCP and for UDP", "give it without --profile")
-    chosen = mutants_command.MutantOptions(first_seed=first_seed or (_FALSE_ALARMS if n else 101), **options)
+    chosen = commands.mutants.MutantOptions(first_seed=first_seed or (_FALSE_ALARMS if n else 101), **options)
     if n:
-        finish(false_alarms.compute(n, chosen, record, notes(form)), form, scores.show_counted)
-    scored = mutants_command.compute(ids, chosen, record, notes(form))
+        finish(commands.false_alarms.compute(n, chosen, record, notes(form)), form, text.scores.show_counted)
+    scored = commands.mutants.compute(ids, chosen, record, notes(form))
     if target:
-        scores.write(scored.findings, target)
-    finish(scored, form, scores.show_scored)
+        text.scores.write(scored.findings, target)
+    finish(scored, form, text.scores.show_scored)
 
 
 @click.group()
@@ -104,14 +104,12 @@ def bugs_run(means: Means, ids: Sequence[str], trees: Sequence[str], budget: str
 
     Exit statuses: 0 if each was caught and no sham moved; 1 if not; 4 if none was run.
     """
-    from conformance.commands import bugs as bugs_command, gate_budget
     from conformance.lab import sources
-    from conformance.reporting.text import dev
 
-    named = dict(text.split("=", 1) for text in sources.absolute(trees))
-    limit_s = gate_budget.seconds(budget)
-    command_options = bugs_command.BugsOptions(trees=named, budget_s=limit_s, **options)
-    finish(bugs_command.run(ids, command_options, means), form, dev.show_bugs)
+    named = dict(tree.split("=", 1) for tree in sources.absolute(trees))
+    limit_s = commands.gate_budget.seconds(budget)
+    command_options = commands.bugs.BugsOptions(trees=named, budget_s=limit_s, **options)
+    finish(commands.bugs.run(ids, command_options, means), form, text.dev.show_bugs)
 
 
 def _goals(names: Sequence[str]) -> tuple[str, ...]:
@@ -151,16 +149,15 @@ def search(
     What it finds is shrunk, repeated with fresh seeds, and written to --out as scenarios that `trace` and `why` take.
     Exit statuses: 0 if it finds nothing; 1 if it does.
     """
-    from conformance.commands import gate_budget, search as search_command
     from conformance.model.search.goals import GOALS
-    from conformance.reporting.text import dev
 
-    usual = search_command.AGAINST_REFERENCE if against is None else tuple(GOALS)
-    limit_s = gate_budget.seconds(budget or (None if tries else "1h"))
-    command_options = search_command.SearchOptions(
+    usual = commands.search.AGAINST_REFERENCE if against is None else tuple(GOALS)
+    limit_s = commands.gate_budget.seconds(budget or (None if tries else "1h"))
+    command_options = commands.search.SearchOptions(
         against=against or KERNEL_STACK, goals=goals or usual, budget_s=limit_s, tries=tries, **options
     )
-    finish(search_command.run(Choice(stack=stack, source=source), command_options, means), form, dev.show_searched)
+    searched = commands.search.run(Choice(stack=stack, source=source), command_options, means)
+    finish(searched, form, text.dev.show_searched)
 
 
 @click.command()
@@ -175,10 +172,7 @@ def record(means: Means, stacks: Sequence[str], form: str, **options: Any) -> No
     By default, of all stacks in that history; `conformance report --history` draws it. With --source, measure that
     version or tree of one stack instead. Exit statuses: 0; 4 if a release was not measured.
     """
-    from conformance.commands import record as record_command
-    from conformance.reporting.text import dev
-
-    finish(record_command.run(stacks, record_command.RecordOptions(**options), means), form, dev.show_recorded)
+    finish(commands.record.run(stacks, commands.record.RecordOptions(**options), means), form, text.dev.show_recorded)
 
 
 @click.group("proxy")
@@ -197,10 +191,7 @@ def proxy_check(name: str | None, form: str) -> None:
 
     Needs no guest and no root: it runs in network namespaces of an unprivileged user, for about a minute.
     """
-    from conformance.commands import proxy_check as proxies
-    from conformance.reporting.text import dev
-
-    finish(proxies.compute(name), form, dev.show_proxies)
+    finish(commands.proxy_check.compute(name), form, text.dev.show_proxies)
 
 
 @click.group("document")
@@ -209,20 +200,17 @@ def dev_document() -> None:
 
 
 @dev_document.command("check")
-@click.argument("text", type=click.Path(path_type=pathlib.Path))
+@click.argument("draft", metavar="TEXT", type=click.Path(path_type=pathlib.Path))
 @click.option("--keep", "version", help="Keep digests of TEXT as those of this version, once the adapter follows it.")
 @FORMAT
-def document_check(text: pathlib.Path, version: str | None, form: str) -> None:
+def document_check(draft: pathlib.Path, version: str | None, form: str) -> None:
     """Name the sections and the pseudocode that differ in TEXT, and what of the adapter cites them.
 
     TEXT is the draft as rendered, such as draft-ietf-ccwg-bbr-06.txt. The exit status is 1 if anything differs.
     """
-    from conformance.commands import document_check as drafts
-    from conformance.reporting.text import dev
-
-    checked = drafts.compute(text)
-    kept = [] if version is None else [f"written: {drafts.keep(text, version)}"]
-    finish(checked, form, dev.show_draft, kept)
+    checked = commands.document_check.compute(draft)
+    kept = [] if version is None else [f"written: {commands.document_check.keep(draft, version)}"]
+    finish(checked, form, text.dev.show_draft, kept)
 
 
 @dev_document.command("play")
@@ -242,10 +230,7 @@ def document_play(
 
     OPTIONS are KEY=VALUE of `document play`, such as queue=bdp:4 or drop=3:4:1:50.
     """
-    from conformance.commands import document_play as plays
-    from conformance.reporting.text import dev
-
-    finish(plays.compute(grid, deviations, trials, results, options), form, dev.show_played)
+    finish(commands.document_play.compute(grid, deviations, trials, results, options), form, text.dev.show_played)
 
 
 DEV_COMMANDS = (mutants, bugs, search, record, dev_proxy, dev_document)

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 
 import click
 
+from conformance import commands
 from conformance.cli.base import FORMAT, Name, finish, finish_made, out_path, progress_console, written
 from conformance.commands.result import Item
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.metrics.table import METRICS, UTILIZATION
+from conformance.reporting import text
 
 
 @click.group()
@@ -36,21 +38,14 @@ def zones_check(files: Sequence[str], record: bool, form: str) -> None:
     FILES are files or ids of zones (default: all that ship). Checks schema, invariants and the record of mutants.
     """
     from conformance.catalogue import mutant_record
-    from conformance.commands import zones
-    from conformance.reporting.text import zones as zones_text
 
     if record and files:
         raise UserError("--record keeps what all zones reject", "give it without FILES")
     # Each zone is shown as soon as it is checked, so that those before one that fails are seen, too.
-    checked_zones = zones.check(
-        files, lambda checked_zone: zones_text.show_checked(checked_zone, progress_console(form)), anew=record
+    checked_zones = commands.zones.check(
+        files, lambda checked_zone: text.zones.show_checked(checked_zone, progress_console(form)), anew=record
     )
-    finish(
-        checked_zones,
-        form,
-        lambda checked_zones, console: None,
-        [f"recorded: {mutant_record.keep()}"] if record else (),
-    )
+    finish(checked_zones, form, lines=[f"recorded: {mutant_record.keep()}"] if record else ())
 
 
 @dev_zones.command("fmt")
@@ -80,10 +75,7 @@ def zones_diff(first: str, second: str, form: str) -> None:
 
     FIRST and SECOND are files or ids. The exit status is 1 if they differ.
     """
-    from conformance.commands import zones
-    from conformance.reporting.text import zones as zones_text
-
-    finish(zones.diff(first, second), form, zones_text.show_difference)
+    finish(commands.zones.diff(first, second), form, text.zones.show_difference)
 
 
 @zones.command("show")
@@ -94,10 +86,7 @@ def zones_show(zone: str, form: str) -> None:
 
     ZONE is a file or an id such as cubic/heatmap. Shows what it permits, and its reference's medians.
     """
-    from conformance.commands import zones
-    from conformance.reporting.text import zones as zones_text
-
-    finish(zones.show(zone), form, zones_text.show_zone)
+    finish(commands.zones.show(zone), form, text.zones.show_zone)
 
 
 @zones.command("derive")
@@ -183,10 +172,7 @@ def zones_apart(algorithms: Sequence[str], profile: str, form: str) -> None:
 
     In such a cell, the zones of two of these algorithms have no permitted value in common.
     """
-    from conformance.commands import zones
-    from conformance.reporting.text import zones as zones_text
-
-    finish(zones.apart(algorithms, profile), form, zones_text.show_apart)
+    finish(commands.zones.apart(algorithms, profile), form, text.zones.show_apart)
 
 
 @zones.command("power")
@@ -204,12 +190,10 @@ def zones_power(
     reference's by that much violates the zone in 80 % of runs.
     The last column is about a stack that is 20 % slower than the reference in every cell.
     """
-    from conformance.commands import zones
     from conformance.model.judging import power
-    from conformance.reporting.text import zones as zones_text
 
-    powers = zones.compute_power(named, trials or power.TRIALS, questions or power.QUESTIONS)
-    finish(powers, form, zones_text.show_power, written(target, zones_text.power_markdown(powers)) if target else ())
+    powers = commands.zones.compute_power(named, trials or power.TRIALS, questions or power.QUESTIONS)
+    finish(powers, form, text.zones.show_power, written(target, text.zones.power_markdown(powers)) if target else ())
 
 
 @dev_zones.command("margins")
@@ -222,10 +206,7 @@ def zones_margins(results: Sequence[pathlib.Path], record: bool, form: str) -> N
     zones/margins.json names these stacks. For each kind of cell, the table shows by how much their medians differ, how
     far the farthest lies outside of all bases, and which margin follows.
     """
-    from conformance.commands import zones
-    from conformance.reporting.text import zones as zones_text
-
-    finish(zones.margins(results, record), form, zones_text.show_margins)
+    finish(commands.zones.margins(results, record), form, text.zones.show_margins)
 
 
 COMMANDS = (zones,)
