@@ -73,7 +73,7 @@ def check(path: pathlib.Path | str) -> Zone:
     for at, (place, permitted) in enumerate(zone.intervals.items()):
         setting = _setting(zone, path, place)
         if zone.of_cells:
-            _check_digest(zone, path, "profile_digest", setting)
+            _check_digest(zone, path, setting)
         else:
             _check_point(zone, f"{path}: /points/{at}", place, setting)
         documented = bases.documented(zone.algorithm, zone.metric, setting)
@@ -144,23 +144,21 @@ def _check_bases(
         )
 
 
-def _check_bounds(
-    permitted: Interval, follows: tuple[float, float], pointer: str, what: str = "the margin rule"
-) -> None:
-    """Refuse bounds other than `follows`, which are the (low, high) that follow from `what`."""
+def _check_bounds(permitted: Interval, follows: tuple[float, float], pointer: str) -> None:
+    """Refuse bounds other than `follows`, which are the (low, high) that follow from the margin rule."""
     low, high = follows
     if abs(permitted.low - low) > _ROUNDING or abs(permitted.high - high) > _ROUNDING:
         bounds = f"{permitted.low:g}..{permitted.high:g}"
         raise UserError(
-            f"{pointer}: {bounds} does not follow from {what}, but {low:.4g}..{high:.4g} does", "derive the zone again"
+            f"{pointer}: {bounds} does not follow from the margin rule, but {low:.4g}..{high:.4g} does",
+            "derive the zone again",
         )
 
 
-def _check_digest(zone: Zone, path: pathlib.Path, name: str, setting: Setting) -> None:
-    what = f"a split path of profile {zone.profile}" if setting.segments else f"profile {zone.profile}"
-    if setting.profile_digest != getattr(zone, name):
+def _check_digest(zone: Zone, path: pathlib.Path, setting: Setting) -> None:
+    if setting.profile_digest != zone.profile_digest:
         raise UserError(
-            f"{path}: /{name}: {what} now has digest {setting.profile_digest}",
+            f"{path}: /profile_digest: profile {zone.profile} now has digest {setting.profile_digest}",
             "measure the reference under it and derive the zone again",
         )
 

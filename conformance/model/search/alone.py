@@ -21,7 +21,7 @@ def alone() -> list[Document]:
         _link(queue={"kind": "bfifo", "size": 0.25}),
         _link(queue={"kind": "bfifo", "size": 8}),
         _link(loss_pct=3),
-        _longer(250),
+        _longer(),
         _impaired("data", reorder={"share_pct": 5, "by_packets": 10}),
         _impaired("data", reorder={"share_pct": 5, "by_ms": 50}),
         _impaired("data", duplicate_pct=20),
@@ -53,9 +53,9 @@ def _link(**data: Any) -> Document:
     return document
 
 
-def _longer(delay_ms: float) -> Document:
-    document = _link(delay_ms=delay_ms)
-    document["links"][0]["acks"]["delay_ms"] = delay_ms
+def _longer() -> Document:
+    document = _link(delay_ms=250)
+    document["links"][0]["acks"]["delay_ms"] = 250
     return document
 
 

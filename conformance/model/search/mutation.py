@@ -129,7 +129,10 @@ def _queue(document: Document, random: "Random") -> None:
 
 
 def _loss(document: Document, random: "Random") -> None:
-    _put(document["links"][0][pick(random, ("data", "data", "acks"))], "loss_pct", pick(random, LOSSES_PCT), 0)
+    side = document["links"][0][pick(random, ("data", "data", "acks"))]
+    side["loss_pct"] = pick(random, LOSSES_PCT)
+    if not side["loss_pct"]:
+        del side["loss_pct"]
 
 
 def _impair(document: Document, random: "Random") -> None:
@@ -304,12 +307,6 @@ def _client(document: Document, random: "Random") -> None:
         often = pick(random, ({"packets": 1}, {"packets": 10}, {"packets": 25}, {"round_trips": 0.25}))
         often = pick(random, ({"packets": 1}, {"packets": 10}, {"packets": 25}, {"round_trips": 0.25}))
         flow["client"] = {"acks": often}
-
-
-def _put(holder: Document, name: str, value: Any, usual: Any) -> None:
-    holder[name] = value
-    if value == usual:
-        del holder[name]
 
 
 #: each as often as it should be tried
