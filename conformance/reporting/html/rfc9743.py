@@ -7,7 +7,7 @@ cannot be measured, and why.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from conformance.catalogue import clause_record, clauses, own_kind
 from conformance.catalogue.clause_record import ClauseEntry
@@ -31,16 +31,21 @@ class SchemeRow:
 
     scheme: str
     where: str
-    texts: tuple[str, ...]
+    #: {column: text}
+    texts: Mapping[str, str]
     series: Series | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionTable:
-    """Figures of one kind: columns and rows."""
+    """Figures of one kind."""
 
-    columns: tuple[str, ...]
-    rows: tuple[SchemeRow, ...]
+    rows: Sequence[SchemeRow]
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that any row has."""
+        return list(dict.fromkeys(name for row in self.rows for name in row.texts))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,37 +71,28 @@ def answers(
         CriterionFigures(
             criterion=criterion,
             tables=tuple(
-                table
-                for table in (
+                CriterionTable(rows=rows)
+                for rows in (
                     _of_series(criterion, all_series, names),
-                    _of_scenarios(criterion, runs, names),
+                    list(_of_scenarios(criterion, runs, names)),
                     _of_clauses(criterion, record, {scheme.id for scheme in names}),
                 )
-                if table.rows
+                if rows
             ),
         )
         for criterion in CRITERIA
     ]  # fmt: skip
 
 
-def _table(rows: Sequence[tuple[SchemeRow, Mapping[str, str]]]) -> CriterionTable:
-    """Return a CriterionTable of the rows, with all columns that any of them has."""
-    columns = tuple(dict.fromkeys(name for _, texts in rows for name in texts))
-    filled = (dataclasses.replace(row, texts=tuple(cells.get(name, "") for name in columns)) for row, cells in rows)
-    return CriterionTable(columns=columns, rows=tuple(filled))
-
-
-def _of_series(criterion: Criterion, all_series: Sequence[Series], names: Names) -> CriterionTable:
+def _of_series(criterion: Criterion, all_series: Sequence[Series], names: Names) -> list[SchemeRow]:
     if criterion.figures is None:
-        return _table([])
+        return []
     fitting = [series for series in all_series if (series.setting.rival is not None) == criterion.shared]
-    return _table(
-        [
-            (SchemeRow(scheme=names[series.scheme], where=series.setting.profile, texts=(), series=series), texts)
-            for series in fitting
-            if (texts := criterion.figures(series))
-        ]
-    )
+    return [
+        SchemeRow(scheme=names[series.scheme], where=series.setting.profile, texts=texts, series=series)
+        for series in fitting
+        if (texts := criterion.figures(series))
+    ]
 
 
 #: {(scheme, scenario): {point: measurements}} of trials that ran
@@ -109,9 +105,8 @@ def _runs(measurements: Iterable[Measurement]) -> Runs:
     return {run: grouped((m.setting.point, m) for m in of_run) for run, of_run in by_run.items()}
 
 
-def _of_scenarios(criterion: Criterion, runs: Runs, names: Names) -> CriterionTable:
-    """Return a row for each scheme and scenario: the median, least and greatest of its points' medians over trials."""
-    rows: list[tuple[SchemeRow, Mapping[str, str]]] = []
+def _of_scenarios(criterion: Criterion, runs: Runs, names: Names) -> Iterator[SchemeRow]:
+    """Yield a row for each scheme and scenario: the median, least and greatest of its points' medians over trials."""
     for (scheme, scenario), of_points in sorted(runs.items(), key=lambda item: (item[0][1], item[0][0].id)):
         if scenario not in criterion.scenarios:
             continue
@@ -126,8 +121,7 @@ def _of_scenarios(criterion: Criterion, runs: Runs, names: Names) -> CriterionTa
         if texts:
             judged = next(iter(of_points.values()))[0].setting.network.tested
             where = scenario if judged.algorithm is None else f"{scenario} (flows of {judged.algorithm})"
-            rows.append((SchemeRow(scheme=names[scheme], where=where, texts=()), texts))
-    return _table(rows)
+            yield SchemeRow(scheme=names[scheme], where=where, texts=texts)
 
 
 def _span(
@@ -149,17 +143,17 @@ def _span(
     return figures.span(medians, f".{metric.digits}f", metric.suffix, "points")
 
 
-def _of_clauses(criterion: Criterion, record: Sequence[ClauseEntry], schemes: Set[str]) -> CriterionTable:
+def _of_clauses(criterion: Criterion, record: Sequence[ClauseEntry], schemes: Set[str]) -> list[SchemeRow]:
     """Return the verdicts of clauses/record.json on the criterion's clauses, for the schemes with these ids.
 
     Other recorded schemes are left out, since a report is only about what was measured for it. Mutants are left out, as
     they are no stacks.
     """
     by_id = {clause.id: clause for clause in clauses.all_clauses()}
-    return _table([
-        (
-            SchemeRow(scheme=entry.scheme, where=f"{clause.id} ({clause.source})", texts=()),
-            {
+    return [
+        SchemeRow(
+            scheme=entry.scheme, where=f"{clause.id} ({clause.source})",
+            texts={
                 "observable": clause.observable.title, "measured": recorded.value(clause, entry),
                 "permitted": entry.about.permitted, "recorded verdict": str(entry.verdict),
             },
@@ -167,4 +161,4 @@ def _of_clauses(criterion: Criterion, record: Sequence[ClauseEntry], schemes: Se
         for clause in map(by_id.__getitem__, criterion.clauses)
         for entry in record
         if entry.clause == clause.id and entry.scheme in schemes and not entry.is_of_mutant
-    ])  # fmt: skip
+    ]  # fmt: skip

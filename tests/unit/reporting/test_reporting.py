@@ -441,8 +441,9 @@ def test_criteria_without_measurements_say_so(series):
     assert answers["5.1.4"].status == "not measured" and not answers["5.1.4"].tables
     assert answers["6.1"].status == "not measured"  # no result had a FIFO
     assert answers["7.1"].status == "measured in part" and answers["7.1"].tables
-    wired = {row.scheme: row.texts for row in answers["6.3"].tables[0].rows}
-    assert wired == {"cubic/linux-tcp/6.12.0": ("0.95 (1 cell)",)}
+    (wired,) = answers["6.3"].tables[0].rows
+    assert wired.scheme == "cubic/linux-tcp/6.12.0"
+    assert wired.texts == {"utilization without random loss": "0.95 (1 cell)"}
 
 
 def test_figures_of_another_sender_are_not_a_stacks():
@@ -459,8 +460,8 @@ def test_a_flow_beside_a_rival_answers_what_is_asked_of_two_flows_only(rival, ow
     made = [of_trial(m, setting=setting_) for m in measurements([0.4] * 5)]
     series = heatmaps.all_series(made)
     answers = rfc9743.answers(series, naming.labels(s.scheme for s in series))
-    rows = {a.criterion.section: dict(zip(a.tables[0].columns, a.tables[0].rows[0].texts, strict=True))
-            for a in answers if a.tables and a.tables[0].rows[0].series}  # fmt: skip
+    firsts = {a.criterion.section: a.tables[0].rows[0] for a in answers if a.tables}
+    rows = {section: first.texts for section, first in firsts.items() if first.series}
     assert rows.keys() == ({"5.1.4", "5.2.1"} if own else {"5.2.1"})
     assert rows["5.2.1"]["share"] == "0.40 (1 cell)" and rows["5.2.1"]["rival"] == f"a {rival} flow"
 
