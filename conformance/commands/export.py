@@ -55,7 +55,7 @@ def compute(form: str, source: Source) -> Exported:
         "badge-json": lambda: badge.endpoint(series),
         "badge-svg": lambda: badge.svg(series),
         "bencher": lambda: bencher.render(series),
-        "matrix": lambda: overview.render(overview.rows(series, called)).encode(),
+        "matrix": lambda: overview.render(series, called).encode(),
     }
     return Exported(form=form, content=makers[form]())
 

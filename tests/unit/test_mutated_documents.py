@@ -135,7 +135,7 @@ def _read_results(path):
     series = heatmaps.all_series(found.measurements)
     export.csv_bytes(series)
     export.summary_json(series, found.files)
-    overview.render(overview.rows(series, called))
+    overview.render(series, called)
     merge.merge([path], path.with_name("merged.jsonl"))
     if path.suffix == ".jsonl":
         store.Store(path)  # as runs do

@@ -1,7 +1,6 @@
 """Render docs/matrix.md: a Markdown table of the verdict on every stack and algorithm."""
 
 import collections
-import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -36,48 +35,27 @@ of stacks over UDP.\
 _HEAD = ("stack", "algorithm", "called", "kernel", "client", "verdict", "verdicts (+ above, - below the zone)")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class OverviewRow:
-    """One stack and algorithm. `status`: its worst verdict; `what`: how many verdicts of each status, and where.
+def render(all_series: Iterable[Series], called: Callable[[str, str], str]) -> str:
+    """Return a page of Markdown with a row for each Series, Linux TCP first; `called(stack, algorithm)`: its own name.
 
-    `client`: which client fetched, and its version.
+    Below the table is the limit on false alarms that holds for each row.
     """
-
-    stack: str
-    algorithm: str
-    called: str
-    kernel: str
-    client: str
-    status: Status
-    what: str
-
-
-def rows(all_series: Iterable[Series], called: Callable[[str, str], str]) -> list[OverviewRow]:
-    """Return an OverviewRow of each Series, Linux TCP first; `called(stack, algorithm)`: its own name."""
     ordered = sorted(
         all_series, key=lambda s: (not s.scheme.stack.startswith("linux-tcp"), s.scheme.stack, s.scheme.algorithm)
     )
-    return [_row(series, called(series.scheme.stack, series.scheme.algorithm)) for series in ordered]
-
-
-def render(rows: Iterable[OverviewRow]) -> str:
-    """Return the rows as a page of Markdown, with the limit on false alarms that holds for each."""
-    cells = [(row.stack, row.algorithm, row.called, row.kernel, row.client, row.status, row.what) for row in rows]
+    rows = [_row(series, called(series.scheme.stack, series.scheme.algorithm)) for series in ordered]
     rate = f"Each stack and algorithm has false alarms in at most {ALPHA:.0%} of runs (Holm over all cells that count)."
-    return "\n".join([_TITLE, "", _ABOUT, "", *table(_HEAD, cells), "", rate]) + "\n"
+    return "\n".join([_TITLE, "", _ABOUT, "", *table(_HEAD, rows), "", rate]) + "\n"
 
 
-def _row(series: Series, called: str) -> OverviewRow:
-    of_draft = _on_record(series.scheme.stack, series.scheme.algorithm)
-    return OverviewRow(
-        stack=series.scheme.stack,
-        algorithm=series.scheme.algorithm,
-        called=called,
-        kernel=series.scheme.kernel_release,
-        client=series.scheme.client_and_version or "own",
-        status=worst([series.verdict, *of_draft]),
-        what=_draft(of_draft) + (words(series.verdicts) if series.verdicts else _not_judged(series)),
-    )
+def _row(series: Series, called: str) -> tuple[str, ...]:
+    """Return what the columns of _HEAD have for a Series."""
+    scheme = series.scheme
+    of_draft = _on_record(scheme.stack, scheme.algorithm)
+    client = scheme.client_and_version or "own"
+    status = worst([series.verdict, *of_draft])
+    what = _draft(of_draft) + (words(series.verdicts) if series.verdicts else _not_judged(series))
+    return scheme.stack, scheme.algorithm, called, scheme.kernel_release, client, status, what
 
 
 def _on_record(stack: str, algorithm: str) -> list[Status]:

@@ -124,7 +124,7 @@ def _series():
 @pytest.mark.slow
 def test_the_published_table_is_what_todays_zones_say_of_the_published_lines():
     """`make site` writes the table anew."""
-    said = overview.render(overview.rows(_series(), export.called))
+    said = overview.render(_series(), export.called)
     assert said == (paths.PACKAGE.parent / "docs" / "matrix.md").read_text(encoding="utf-8")
 
 
