@@ -13,7 +13,7 @@ from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice, Means
-from conformance.model.clauses.document import Clause, NotVisible, Specification
+from conformance.model.clauses.document import Clause, Specification
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Question
 from conformance.model.judging.session import Finding, Session, plan
@@ -25,44 +25,13 @@ from conformance.support.record import At, Record, Text, extended
 _R = TypeVar("_R", bound=Record)
 
 
-class ClauseRecord(Record):
-    id: str
-    source: str
-    level: str
-    text: str
-    also: Annotated[list[str], At(lambda clause: [f"{name} {section}" for name, section in clause.also])]
-
-
-class SpecificationRecord(Record):
-    name: str
-    title: str
-    url: str
-    clauses: list[ClauseRecord]
-    #: Statements of the document that no packet shows.
-    not_visible: list[NotVisible]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ClauseList(Result):
     """The clauses that ship, document by document."""
 
     SCHEMA = "clause-list"
 
-    specifications: Annotated[tuple[Specification, ...], list[SpecificationRecord]]
-
-
-class ShownClauseRecord(Record):
-    clause: ClauseRecord
-    algorithms: Annotated[list[str], At("clause.algorithms")]
-    transports: Annotated[list[str], At("clause.transports")]
-    network: Annotated[str, At("clause.network.words")]
-    observable: Annotated[str, At("clause.observable.name")]
-    permitted: Annotated[str, At("clause.permitted")]
-    why: Annotated[str, At("clause.bound.why")]
-    trials: Annotated[int, At("clause.trials")]
-    invisible: Annotated[str, At("clause.invisible")]
-    #: As in result lines (measurement.json).
-    setting: Annotated[dict[str, Any], At(lambda shown: clauses.setting(shown.clause.network).to_json())]
+    specifications: tuple[Specification, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +39,18 @@ class ShownClause(Result):
     """One clause."""
 
     SCHEMA = "clause-show"
-    RECORD = ShownClauseRecord
+    SHOWN = (
+        "clause", "algorithms=clause.algorithms", "transports=clause.transports", "network=clause.network.words",
+        "observable=clause.observable.name", "permitted=clause.permitted", "why=clause.bound.why",
+        "trials=clause.trials", "invisible=clause.invisible", "setting",
+    )  # fmt: skip
 
     clause: Clause
+
+    @property
+    def setting(self) -> dict[str, Any]:
+        """As in result lines (measurement.json)."""
+        return clauses.setting(self.clause.network).to_json()
 
 
 class ClauseFindingRecord(Record):
@@ -235,9 +213,15 @@ def questions_about(
 _MOST_FAULTS = 3
 
 
-class FailingClausesRecord(Record):
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FailingClauses:
+    """The clauses that a scheme fails, likelier causes first: `failed` of `judged` ones, recorded of `version`, if any."""
+
+    SHOWN = ("failed", "judged", "version", "command", "faults")
+
+    scheme: str
     #: Their ids.
-    failed: list[Text]
+    failed: Annotated[tuple[Clause, ...], list[Text]]
     #: How many have a clear verdict.
     judged: int
     #: The version that was judged; null if none was.
@@ -245,21 +229,6 @@ class FailingClausesRecord(Record):
     #: The command that judges this build.
     command: str
     #: The likeliest faults, if the algorithm is BBRv3: a line for each chapter of the draft.
-    faults: list[Text]
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class FailingClauses:
-    """The clauses that a scheme fails, likelier causes first: `failed` of `judged` ones, recorded of `version`, if any.
-
-    `command` judges the build at hand. `faults`: the likeliest ones, a line for each chapter of the draft.
-    """
-
-    scheme: str
-    failed: tuple[Clause, ...]
-    judged: int
-    version: str | None
-    command: str
     faults: tuple[str, ...] = ()
 
     @property

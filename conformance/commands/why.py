@@ -261,7 +261,7 @@ class Report(Result):
     changed: Mapping[str, Changed] = dataclasses.field(default_factory=dict)
     violations: tuple[Violation, ...] = ()
     #: The clauses that the stack's algorithm fails, as recorded in clauses/record.json; null if nobody asked.
-    clauses: Annotated[FailingClauses | None, clause.FailingClausesRecord | None] = None
+    clauses: FailingClauses | None = None
 
     @property
     def blamed_cell(self) -> str:

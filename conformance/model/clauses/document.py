@@ -70,6 +70,8 @@ class Clause:
     what algorithms share, such as loss recovery, so it is judged only for the first of its algorithms that a stack has.
     """
 
+    SHOWN = ("id", "source", "level", "text", "also=others")
+
     id: str
     specification: str
     document: str
@@ -138,6 +140,11 @@ class Clause:
         return (self.specification, *(specification for specification, _ in self.also))
 
     @property
+    def others(self) -> list[str]:
+        """The places in other documents that say the same, for people."""
+        return [f"{specification} {section}" for specification, section in self.also]
+
+    @property
     def permitted(self) -> str:
         """The values that are permitted, for people."""
         return self.bound.words(self.observable.digits)
@@ -165,11 +172,14 @@ class Specification:
     stack may claim, the oldest first; the last is `document`. `smoke`: ids of the clauses that tell most at small cost.
     """
 
+    SHOWN = ("name", "title", "url", "clauses", "not_visible")
+
     name: str
     title: str
     document: str
     url: str
     clauses: tuple[Clause, ...]
+    #: Statements of the document that no packet shows.
     not_visible: tuple[NotVisible, ...] = ()
     first_for: tuple[str, ...] = ()
     drafts: tuple[str, ...] = ()

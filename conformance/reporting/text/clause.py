@@ -49,7 +49,7 @@ def show_listed(listed: "ClauseList", console: rich.console.Console) -> None:
 def show_shown(shown: "ShownClause", console: rich.console.Console) -> None:
     """Show what a clause says, and how it is tested."""
     clause = shown.clause
-    others = "".join(f"; also {name} {section}" for name, section in clause.also)
+    others = "".join(f"; also {place}" for place in clause.others)
     console.print(f"{clause.id} ({clause.source}, {clause.level}{others})", style="bold", soft_wrap=True)
     rows = (
         ("clause", clause.text),
