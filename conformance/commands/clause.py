@@ -215,7 +215,7 @@ _MOST_FAULTS = 3
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FailingClauses:
-    """The clauses that a scheme fails, likelier causes first: `failed` of `judged` ones, recorded of `version`, if any."""
+    """The clauses that a scheme fails, likelier causes first: `failed` of `judged`, recorded of `version`, if any."""
 
     SHOWN = ("failed", "judged", "version", "command", "faults")
 

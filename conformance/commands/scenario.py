@@ -27,7 +27,7 @@ from conformance.model.networks.scenario import Scenario
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import KERNEL_STACK, Measurement, Outcome
 from conformance.support import limits
-from conformance.support.record import At, Record, Text
+from conformance.support.record import At, Record
 
 #: name of all judged flows together, if they are in more than one group
 JUDGED = "judged"
@@ -272,36 +272,28 @@ def list_all() -> ScenarioList:
     )
 
 
-class AxisRecord(Record):
-    name: str
-    sets: list[str]
-    values: list[Any]
-
-
-class ShownScenarioRecord(Record):
-    scenario: Annotated[str, At("scenario.name")]
-    title: Annotated[str, At("scenario.title")]
-    axes: Annotated[list[AxisRecord], At("scenario.axes")]
-    #: {name: its points}
-    grids: Annotated[dict[str, list[Text]], At("scenario.grids")]
-    point: Text
-    #: As in result lines (measurement.json).
-    setting: Annotated[dict[str, Any], At(lambda shown: shown.setting.to_json())]
-    #: What a guest needs.
-    memory_mb: int
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shown(Result):
-    """A scenario, one of its points, and the Setting there; `memory_mb`: what its guest needs."""
+    """A scenario, one of its points, and the Setting there."""
 
     SCHEMA = "scenario-show"
-    RECORD = ShownScenarioRecord
+    SHOWN = (
+        "scenario=scenario.name", "title=scenario.title", "axes=scenario.axes",
+        #: {name: its points}
+        "grids=scenario.grids",
+        "point", "setting=written_setting", "memory_mb",
+    )  # fmt: skip
 
     scenario: Scenario
     point: Point
     setting: Setting
+    #: What a guest needs.
     memory_mb: int
+
+    @property
+    def written_setting(self) -> dict[str, Any]:
+        """As in result lines (measurement.json)."""
+        return self.setting.to_json()
 
 
 def show(what: str, points: Sequence[str]) -> Shown:

@@ -42,6 +42,8 @@ class Axis:
     when points of the scenario had already been measured; points at its first value keep their names and digests.
     """
 
+    SHOWN = ("name", "sets", "values")
+
     name: str
     sets: tuple[str, ...]
     values: tuple[Value, ...]
