@@ -9,7 +9,7 @@ from conformance.model.errors import UserError, located
 from conformance.model.networks.place import Point
 from conformance.model.networks.scenario import Scenario
 from conformance.model.networks.setting import Setting
-from conformance.support import paths, schema, spelling
+from conformance.support import paths, schema
 
 #: names of a scenario's grids for its zones: all of their points, and those of the smoke tier
 ZONE, SMOKE = "zone", "smoke"
@@ -32,13 +32,7 @@ def names() -> tuple[str, ...]:
 
 def find(what: str) -> Scenario:
     """Return the Scenario with this name, or in this file. Raises UserError naming the file and the JSON pointer."""
-    if what in names():
-        return read((files() | profiles())[what])
-    path = pathlib.Path(what)
-    if path.suffix == ".json" or paths.exists(path):
-        return read(path)
-    mend = "`conformance scenario show` lists those that ship; or give a file, FILE.json"
-    raise UserError(f"there is no scenario {what!r}", spelling.mend(what, names(), mend))
+    return read(paths.document(what, files() | profiles(), "scenario"))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from conformance.catalogue import scenarios
 from conformance.model.errors import UserError, located
 from conformance.model.networks.scenario import Scenario
 from conformance.model.studies.study import Study
-from conformance.support import paths, schema, spelling
+from conformance.support import paths, schema
 
 
 def files() -> dict[str, pathlib.Path]:
@@ -31,14 +31,7 @@ def listed() -> dict[str, tuple[str, ...]]:
 
 def find(what: str) -> Study:
     """Return the Study with this name, or in this file. Raises UserError naming the file and the JSON pointer."""
-    shipped = files()
-    if what in shipped:
-        return read(shipped[what])
-    path = pathlib.Path(what)
-    if path.suffix == ".json" or paths.exists(path):
-        return read(path)
-    mend = "`conformance study show` lists those that ship; or give a file, FILE.json"
-    raise UserError(f"there is no study {what!r}", spelling.mend(what, list(shipped), mend))
+    return read(paths.document(what, files(), "study"))
 
 
 def about(profiles: Collection[str]) -> Iterator[Study]:

@@ -70,7 +70,7 @@ class KeptTrace(Result):
         "flow", "seed=measurement.trial.seed", "outcome=measurement.outcome", "message=measurement.message",
         #: Null if nothing ran.
         "utilization=measurement.utilization",
-        "folder=target", "captures", "files=other_files",
+        "folder=target", "captures", "files",
     )  # fmt: skip
 
     measurement: Measurement
@@ -85,21 +85,15 @@ class KeptTrace(Result):
         return sorted(self.captured.items())
 
     @property
-    def files(self) -> list[pathlib.Path]:
-        """The files that the trial left besides its captures, sorted."""
-        return [p for p in sorted(self.target.rglob("*")) if p.is_file() and p.suffix != ".pcap"]
+    def files(self) -> list[TraceFileRecord]:
+        """All other files that the trial left."""
+        others = [path for path in sorted(self.target.rglob("*")) if path.is_file() and path.suffix != ".pcap"]
+        return [TraceFileRecord(file=str(path.relative_to(self.target)), bytes=path.stat().st_size) for path in others]
 
     @property
     def exit_status(self) -> ExitStatus:
         """DONE if the trial was measured, ERROR if it failed, UNKNOWN if the algorithm is not supported."""
         return of_outcomes([self.measurement.outcome])
-
-    @property
-    def other_files(self) -> list[TraceFileRecord]:
-        """All other files that the trial left."""
-        return [
-            TraceFileRecord(file=str(path.relative_to(self.target)), bytes=path.stat().st_size) for path in self.files
-        ]
 
 
 def compute(

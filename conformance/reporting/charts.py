@@ -207,13 +207,13 @@ def specified(chart: altair.TopLevelMixin) -> str:
     return json.dumps(shown(chart.to_dict()))
 
 
-def render(chart: altair.TopLevelMixin, form: str) -> bytes:
-    """Return the chart as bytes in one of FORMATS."""
+def render(chart: altair.TopLevelMixin, form: str, scale: float = 2) -> bytes:
+    """Return the chart as bytes in one of FORMATS. `scale`: pixels of a PNG for each of the chart's."""
     specification = specified(chart)
     if form == "svg":
         return vl_convert.vegalite_to_svg(specification).encode()
     if form == "png":
-        return vl_convert.vegalite_to_png(specification, scale=2)
+        return vl_convert.vegalite_to_png(specification, scale=scale)
     return vl_convert.vegalite_to_pdf(specification)
 
 

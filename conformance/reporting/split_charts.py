@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import altair
-import vl_convert
 
 from conformance.model.groups import grouped
 from conformance.reporting import charts
@@ -21,11 +20,11 @@ _ERROR_SHOWN = 0.3
 def write(compared: "Iterable[ComparedPanel]", folder: pathlib.Path) -> Iterator[pathlib.Path]:
     """Write split-accuracy-SCHEME.svg and .png for each scheme; yield the path of each SVG. Raises UserError."""
     for scheme, panels in grouped((accuracy.algorithm, accuracy) for accuracy in compared).items():
-        drawn = charts.specified(chart(panels))
+        drawn = chart(panels)
         name = f"split-accuracy-{scheme.replace('/', '-')}"
-        mend = "choose another --out"
-        files.write(folder / f"{name}.png", vl_convert.vegalite_to_png(drawn, scale=1.5), mend)
-        yield files.write(folder / f"{name}.svg", vl_convert.vegalite_to_svg(drawn), mend)
+        for form in ("png", "svg"):
+            path = files.write(folder / f"{name}.{form}", charts.render(drawn, form, scale=1.5), "choose another --out")
+        yield path
 
 
 def chart(compared: "Sequence[ComparedPanel]") -> altair.VConcatChart:

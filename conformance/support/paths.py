@@ -5,8 +5,10 @@ import functools
 import importlib.util
 import os
 import pathlib
+from collections.abc import Mapping
 
 from conformance.model.errors import UserError
+from conformance.support import spelling
 
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 #: file that marks a folder that may be deleted (bford.info/cachedir): cargo puts it into its target folder, the suite
@@ -107,6 +109,17 @@ def cached(*parts: str) -> pathlib.Path:
     """Return the path of something in the first cache that has it, or in cache() if none has it."""
     places = [folder.joinpath(*parts) for folder in caches()]
     return next((place for place in places if place.exists()), places[0])
+
+
+def document(what: str, shipped: Mapping[str, pathlib.Path], noun: str) -> pathlib.Path:
+    """Return the file of a document that ships, by its name, or the path that was given. Raises UserError."""
+    path = pathlib.Path(what)
+    if what in shipped:
+        return shipped[what]
+    if path.suffix == ".json" or exists(path):
+        return path
+    mend = f"`conformance {noun} show` lists those that ship; or give a file, FILE.json"
+    raise UserError(f"there is no {noun} {what!r}", spelling.mend(what, shipped, mend))
 
 
 def stamped(path: pathlib.Path | str) -> tuple[pathlib.Path, tuple[int, int, int] | None]:

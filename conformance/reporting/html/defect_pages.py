@@ -4,7 +4,6 @@ A page has what is wrong in a stack, what shows it, and a text for who maintains
 """
 
 import dataclasses
-import functools
 from collections.abc import Iterable, Iterator, Sequence
 
 from conformance.catalogue import bugs, clause_record, clauses, defects, likely_faults
@@ -15,7 +14,7 @@ from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Scheme
 from conformance.reporting.heatmaps import Series
-from conformance.reporting.html import clause_pages, heatmap_table, slugs
+from conformance.reporting.html import clause_pages, slugs
 from conformance.reporting.html.clause_pages import Part
 
 
@@ -129,11 +128,11 @@ def _page(defect: Defect, series: Sequence[Series], recorded: Part) -> Iterator[
         # Transfers that never end are errors.
         wrong = cell and (cell.status.against or cell.status is Status.ERROR)
         if cell and cell.verdict and cell.permitted and cell.verdict.zone_id == shows.zone and wrong:
-            number = functools.partial(heatmap_table.number, heatmap.metric)
+            metric = METRICS[heatmap.metric]
             yield DefectPage(
                 defect=defect, scheme=heatmap.scheme.id, where=f"Zone {shows.zone} at {shows.place}",
-                measured=f"{METRICS[heatmap.metric].title} {number(cell.value)}",
-                permitted=f"{number(cell.permitted.low)} to {number(cell.permitted.high)}",
+                measured=f"{metric.title} {metric.text(cell.value)}",
+                permitted=f"{metric.text(cell.permitted.low)} to {metric.text(cell.permitted.high)}",
             )  # fmt: skip
 
 

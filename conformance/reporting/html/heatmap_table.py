@@ -35,11 +35,6 @@ class Grid:
     rows: tuple[tuple[Box | None, ...], ...]
 
 
-def number(metric: str, value: float | None, more: int = 0) -> str:
-    """Return a metric's value with its unit and `more` digits beyond those in cells; "none" if it is not known."""
-    return METRICS[metric].text(value, more)
-
-
 def more_digits(metric: str, result: CellResult, more: int = 1) -> int:
     """Return how many digits, at least `more`, to add to those in cells, so that rounding hides no crossed bound."""
     permitted, digits = result.permitted, METRICS[metric].digits
@@ -86,7 +81,7 @@ def signed(metric: str, difference: float | None) -> str:
 
 def about(metric: str, result: CellResult) -> str:
     """Return one cell's result in words: trials, interval, zone, verdict."""
-    name = METRICS[metric].title
+    name, text = METRICS[metric].title, METRICS[metric].text
     lines, more = [result.cell.id], more_digits(metric, result, 2)
     if result.value is None:
         lines.append(f"{result.status}: {result.message or 'nothing was measured'}")
@@ -94,18 +89,18 @@ def about(metric: str, result: CellResult) -> str:
     if result.late:
         bound = "at most " if _is_bound(metric, result) else "over part of the transfer "
         lines.append(f"{result.late} of {result.n} transfers timed out")
-        lines.append(f"{name} {bound}{number(metric, result.value, more)}, median of {result.n}; no interval")
+        lines.append(f"{name} {bound}{text(result.value, more)}, median of {result.n}; no interval")
     else:
         interval = (
-            f"90 % interval {number(metric, result.interval[0], more)} to {number(metric, result.interval[1], more)}"
+            f"90 % interval {text(result.interval[0], more)} to {text(result.interval[1], more)}"
             if result.interval
             else "too few trials for an interval"
         )
-        lines.append(f"{name} {number(metric, result.value, more)}, median of {result.n}; {interval}")
-    lines.append(f"trials from {number(metric, result.low, more)} to {number(metric, result.high, more)}")
+        lines.append(f"{name} {text(result.value, more)}, median of {result.n}; {interval}")
+    lines.append(f"trials from {text(result.low, more)} to {text(result.high, more)}")
     if result.permitted:
         more = more_digits(metric, result)
-        low, high = (number(metric, edge, more) for edge in (result.permitted.low, result.permitted.high))
+        low, high = (text(edge, more) for edge in (result.permitted.low, result.permitted.high))
         margin = "" if result.status is Status.NOT_JUDGED else f" ({result.permitted.margin.words})"
         lines.append(f"permitted {low} to {high}{margin}: {result.status}, {result.cause}")
     return "\n".join(lines)

@@ -118,7 +118,6 @@ class _Site:
             | dict.fromkeys((recorded.NOT_VISIBLE, recorded.UNASKED), "·"),
             "metrics": METRICS,
             "scales": {name: f"{metric.full_scale:g}{metric.suffix}" for name, metric in METRICS.items()},
-            "number": heatmap_table.number,
             "more_digits": heatmap_table.more_digits,
             "small": heatmap_table.small,
             "how_far": heatmap_table.how_far,

@@ -133,12 +133,12 @@ def _cells(series: Series, name: str, known: Known) -> list[str]:
     for metric, result in shown[:_MOST_CELLS]:
         permitted, more = result.permitted, heatmap_table.more_digits(metric, result)
         edges: tuple[float, ...] = (permitted.low, permitted.high) if permitted else ()
-        zone = " to ".join(heatmap_table.number(metric, edge, more) for edge in edges)
+        zone = " to ".join(METRICS[metric].text(edge, more) for edge in edges)
         zone += f" ({permitted.margin.words})" if permitted else ""
         why = result.cause
         if result.verdict and (words := known(result.verdict.zone_id, result.cell)):
             why += f"; {words}"
-        value = f"{METRICS[metric].title} {heatmap_table.number(metric, result.value, more)}"
+        value = f"{METRICS[metric].title} {METRICS[metric].text(result.value, more)}"
         mark = f"{SYMBOLS[result.status]} {result.status}"
         rows.append((result.cell.id, mark, value, zone, code(why)))
     if len(shown) > _MOST_CELLS:

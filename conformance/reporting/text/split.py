@@ -187,13 +187,9 @@ FIGURES = (".svg", ".png")
 def draw(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: float, target: pathlib.Path) -> None:
     """Write the bars to a file with one of the suffixes FIGURES. Raises UserError, also without the extra `figures`."""
     extras.need("figures")
-    import vl_convert
-
     from conformance.reporting import charts
 
-    specified = charts.specified(chart(predictions, transfer_s))
-    svg = target.suffix == ".svg"
-    content = vl_convert.vegalite_to_svg(specified) if svg else vl_convert.vegalite_to_png(specified, scale=1.5)
+    content = charts.render(chart(predictions, transfer_s), target.suffix.removeprefix("."), scale=1.5)
     files.write(target, content, "choose another --out")
 
 

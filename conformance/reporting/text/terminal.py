@@ -76,7 +76,7 @@ def _named(metric: str, result: heatmaps.CellResult) -> str:
     # A verdict rests on the first trials that made it clear, even if another zone asked for more trials.
     judged = result.value if result.verdict is None or result.verdict.value is None else result.verdict.value
     value, low, high = (
-        heatmap_table.number(metric, v, heatmap_table.more_digits(metric, result))
+        METRICS[metric].text(v, heatmap_table.more_digits(metric, result))
         for v in (judged, result.permitted.low, result.permitted.high)
     )
     if result.status is Status.NOT_JUDGED:

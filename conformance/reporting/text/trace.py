@@ -14,8 +14,8 @@ def show(traced: "KeptTrace", console: rich.console.Console) -> None:
     """Show the captures, the other files, and what was measured."""
     for name, (frames, lost) in sorted(traced.captured.items()):
         console.print(f"{name}.pcap: {frames} frames" + (f", {lost} more did not fit" if lost else ""))
-    for path in traced.files:
-        console.print(f"{path.relative_to(traced.target)}: {path.stat().st_size} bytes")
+    for other in traced.files:
+        console.print(f"{other.file}: {other.bytes} bytes")
     measurement = traced.measurement
     if measurement.outcome in (Outcome.OK, Outcome.TIMEOUT):
         virtual_s = measurement.metrics["virtual_s"]
