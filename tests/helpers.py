@@ -19,10 +19,16 @@ from conformance.model.judging.zone import Basis, Interval, Margin, Zone, hull
 from conformance.model.networks.links import WAYS
 from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
+from conformance.model.split.split_rates import Rates
 from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial
 from conformance.results import store
 
 CELL = Cell(10, 20, 1)
+
+
+def known_rates(rates):
+    """Return the Rates of {cell: Mbit/s} that are known exactly."""
+    return Rates(low=rates, high=rates)
 
 
 def judge_zones(held, family=1):

@@ -68,6 +68,7 @@ class Benchmark(Result):
 
     rows: tuple[CellCost, ...]
     by_stack: bool
+    #: How many guests can run at a time.
     cores: int
 
     @property
@@ -89,16 +90,11 @@ class Benchmark(Result):
         return GRID_CELLS * (GRID_TRIALS * wall_s + self.start_s) / self.cores
 
 
-def cores() -> int:
-    """Return how many guests can run at a time."""
-    return limits.workers()
-
-
 def compute(algorithm: str, choice: Choice, trials: int) -> Benchmark:
     """Measure an algorithm in 27 cells on one core, without using earlier results. Raises UserError."""
     bench = benches.find(choice, remembers=False)
     cells = [Cell(*c) for c in itertools.product(_BANDWIDTHS, _DELAYS, _LOSSES)]
-    return Benchmark(rows=tuple(_costs(bench, algorithm, cells, trials)), by_stack=False, cores=cores())
+    return Benchmark(rows=tuple(_costs(bench, algorithm, cells, trials)), by_stack=False, cores=limits.workers())
 
 
 def compute_stacks(choice: Choice, trials: int) -> Benchmark:
@@ -115,7 +111,7 @@ def compute_stacks(choice: Choice, trials: int) -> Benchmark:
             rows.append(CellCost(stack=about.name, trouble=trouble))
             continue
         rows += _costs(bench, "cubic" if "cubic" in offered else offered[0], _STACK_CELLS, trials)
-    return Benchmark(rows=tuple(rows), by_stack=True, cores=cores())
+    return Benchmark(rows=tuple(rows), by_stack=True, cores=limits.workers())
 
 
 def _costs(bench: Bench, algorithm: str, cells: Sequence[Cell], trials: int) -> Iterator[CellCost]:
@@ -220,7 +216,7 @@ def compute_figures(choice: Choice, whole: bool) -> Figures:
         figures += _whole(choice)
     else:
         figures += [_aimed(name, trouble=_LEFT_OUT) for name in (_ALL_OF_CUBIC, _GRID, _CLAUSES)]
-    return Figures(figures=tuple(figures), cores=cores())
+    return Figures(figures=tuple(figures), cores=limits.workers())
 
 
 def _aimed(name: str, seconds: float | None = None, trouble: str | None = None) -> BenchFigure:

@@ -260,22 +260,14 @@ class Margins(Result):
     """{zone id: the Spread of each kind of its cells}, and what QUIC has beside TCP, if the results tell."""
 
     SCHEMA = "zones-margins"
-    SHOWN = ("path", "zones=spreads", "transport=factors")
+    SHOWN = ("path", "zones", "transport")
 
-    zones: Mapping[str, tuple[Spread, ...]]
-    transport: tuple[TransportFactor, ...]
+    #: By zone and kind of cell (conformance/model/judging/margins.py): the margins, and what they rest on.
+    zones: Mapping[str, Mapping[str, Spread]]
+    #: By kind of cell (conformance/model/judging/margins.py): what QUIC has beside TCP with the same algorithm.
+    transport: Mapping[str, TransportFactor]
     #: The file in which they were kept, or null.
     path: pathlib.Path | None
-
-    @property
-    def spreads(self) -> dict[str, dict[str, Spread]]:
-        """By zone and kind of cell (conformance/model/judging/margins.py): the margins, and what they rest on."""
-        return {name: {each.kind: each for each in of_zone} for name, of_zone in self.zones.items()}
-
-    @property
-    def factors(self) -> dict[str, TransportFactor]:
-        """By kind of cell (conformance/model/judging/margins.py): what QUIC has beside TCP with the same algorithm."""
-        return {factor.kind: factor for factor in self.transport}
 
 
 def margins(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
@@ -288,7 +280,7 @@ def margins(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
     """
     kept = kept_margins.load()
     held = store.read(*results)
-    spreads_of: dict[str, tuple[Spread, ...]] = {}
+    spreads_of: dict[str, dict[str, Spread]] = {}
     kinds: dict[str, set[str]] = {}
     of_scenarios = [zone for zone in map(documents.zone, documents.judging_files()) if not zone.of_cells]
     for algorithm, honest in kept.honest.items():
@@ -301,7 +293,7 @@ def margins(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
                 if (of_stack := _honest(_medians(held, algorithm, stack, zone), zone, faults.get(stack, ())))
             }
             if zone_spreads := spreads(zone, medians):
-                spreads_of[zone.id] = tuple(zone_spreads)
+                spreads_of[zone.id] = {spread.kind: spread for spread in zone_spreads}
                 kinds[zone.id] = {kind_of(place, zone.metric) for place in zone.intervals}
     transport = _transport(held, kept.transport.stacks)
     if not spreads_of and not transport:
@@ -310,23 +302,26 @@ def margins(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
     if record:
         zones = {
             name: {kind: what for kind, what in kept.zones.get(name, {}).items() if kind in kinds[name]}
-            | {spread.kind: KeptSpread.of(spread) for spread in of_zone}
+            | {kind: KeptSpread.of(spread) for kind, spread in of_zone.items()}
             for name, of_zone in spreads_of.items()
         }
         factors_of = kept.transport
         if transport:
-            by_kind = {factor.kind: KeptFactor.of(factor) for factor in transport}
+            by_kind = {kind: KeptFactor.of(factor) for kind, factor in transport.items()}
             of_zones = {documents.zone_of(name, documents.KINDS[0], _PROFILE).id: by_kind for name in _TRANSPORT_OF}
             factors_of = msgspec.structs.replace(kept.transport, zones=of_zones)
         kept_margins.write(msgspec.structs.replace(kept, zones={**kept.zones, **zones}, transport=factors_of))
     return Margins(zones=spreads_of, transport=transport, path=kept_margins.path() if record else None)
 
 
-def _transport(held: Iterable[Measurement], stacks: Iterable[str]) -> tuple[TransportFactor, ...]:
-    """Return what QUIC has beside TCP; nothing if there are no results of these stacks. Raise UserError for too few."""
+def _transport(held: Iterable[Measurement], stacks: Iterable[str]) -> dict[str, TransportFactor]:
+    """Return {kind of cell: what QUIC has beside TCP}; nothing if there are no results of these stacks.
+
+    Raise UserError for too few.
+    """
     zone = documents.zone_of(_TRANSPORT_BY, documents.KINDS[0], _PROFILE)
     medians = {stack: of_stack for stack in stacks if (of_stack := _medians(held, _TRANSPORT_BY, stack, zone))}
-    return tuple(factors(zone, medians)) if medians else ()
+    return {factor.kind: factor for factor in factors(zone, medians)} if medians else {}
 
 
 def _honest(medians: Mapping[Point, Median], zone: Zone, faults: Collection[str]) -> dict[Point, Median]:

@@ -41,10 +41,6 @@ class Rates:
     zero_is_infinite_gain: bool = False
 
     @classmethod
-    def exactly(cls, rates: Mapping[Cell, float]) -> Self:
-        return cls(low=rates, high=rates)
-
-    @classmethod
     def medians(cls, by_cell: ByCell, timeouts: str = "bound") -> Self:
         """Return the medians of {cell: measurements}.
 

@@ -31,24 +31,8 @@ class ClauseRow:
     entry: ClauseEntry
 
     @property
-    def stack(self) -> str:
-        return self.entry.who
-
-    @property
-    def scheme(self) -> str:
-        return self.entry.scheme
-
-    @property
-    def algorithm(self) -> str:
-        return self.entry.algorithm
-
-    @property
     def status(self) -> str:
         return recorded.status(self.entry)
-
-    @property
-    def permitted(self) -> str:
-        return self.entry.about.permitted
 
     @property
     def measured(self) -> str:
@@ -105,10 +89,10 @@ class Part:
             rows=tuple(
                 row
                 for row in self.rows
-                if stack in (None, row.stack)
+                if stack in (None, row.entry.who)
                 and (specification is None or row.clause.specification == specification.name)
                 and (clause is None or row.clause.id == clause.id)
-                and algorithm in (None, row.algorithm)
+                and algorithm in (None, row.entry.algorithm)
                 and status in (None, row.status)
             )
         )
@@ -120,7 +104,7 @@ class Part:
 
     @property
     def stacks(self) -> list[str]:
-        return sorted({row.stack for row in self.rows})
+        return sorted({row.entry.who for row in self.rows})
 
 
 def of(stacks: Collection[str]) -> tuple[Sequence[Specification], Part]:
@@ -140,7 +124,9 @@ def _rows(by_id: dict[str, Clause], record: Iterable[ClauseEntry], stacks: Colle
         if entry.who in stacks and entry.clause in by_id and not entry.is_of_mutant
     ]
     at = {clause_id: place for place, clause_id in enumerate(by_id)}
-    yield from sorted(rows, key=lambda row: (at[row.clause.id], _ORDER.index(row.status), row.stack, row.algorithm))
+    yield from sorted(
+        rows, key=lambda row: (at[row.clause.id], _ORDER.index(row.status), row.entry.who, row.entry.algorithm)
+    )
 
 
 def of_stack(stack: str) -> str:

@@ -117,7 +117,7 @@ def _page(defect: Defect, series: Sequence[Series], recorded: Part) -> Iterator[
     for row in recorded.of(stack=defect.stack, algorithm=defect.algorithm, status=Status.VIOLATES).rows:
         if row.clause.id == shows.clause:
             yield DefectPage(
-                defect=defect, scheme=row.scheme, permitted=row.permitted,
+                defect=defect, scheme=row.entry.scheme, permitted=row.entry.about.permitted,
                 where=f"Clause {row.clause.id} ({row.clause.network.words})",
                 measured=f"{row.clause.observable.title}: {row.measured}",
             )  # fmt: skip

@@ -190,15 +190,16 @@ def show_margins(margins: "Margins", console: rich.console.Console) -> None:
     """Show spread and margin of each zone, with a line for each kind of cell."""
     numbers, rows = ("cells", "spread", "farthest", "margin"), []
     for zone_id, spreads in margins.zones.items():
-        for spread in spreads:
+        for spread in spreads.values():
             shares = (f"{share:.1%}" for share in (spread.spread, spread.farthest))
             margin = f"{spread.relative:.0%}" + ("" if spread.absolute is None else f" and {spread.absolute:g}")
             rows.append((zone_id, spread.kind, str(spread.cells), *shares, margin))
     # A point's id is long; in a narrow terminal it wraps, so that no figure is cut off.
     console.print(table(("zone", "kind of cell", *numbers), rows, numbers, fold=True, whole=numbers, **_NARROW))
     for zone_id, spreads in margins.zones.items():
-        console.print(f"{zone_id}: {', '.join(spreads[0].implementations)}" if spreads else zone_id, soft_wrap=True)
-    for factor in margins.transport:
+        implementations = next(iter(spreads.values())).implementations
+        console.print(f"{zone_id}: {', '.join(implementations)}", soft_wrap=True)
+    for factor in margins.transport.values():
         console.print(
             f"transport, {factor.kind}: {factor.factor:.3f} of the kernel's, spread {factor.spread:.1%},"
             f" {factor.cells} cells of {', '.join(factor.implementations)}", soft_wrap=True,

@@ -6,7 +6,7 @@ import json
 import click.testing
 import pytest
 import rich.console
-from helpers import changed, measurements, of_trial, stored
+from helpers import changed, known_rates, measurements, of_trial, stored
 
 from conformance import cli
 from conformance.commands import fidelity, split_analyze
@@ -147,7 +147,7 @@ def test_our_model_says_of_the_published_cells_what_was_published():
         ("cubic", split_rates.Filter(3, 0.5), {"I near", "I far"}),
         ("bbrv1", split_rates.Filter(1.5), set()),
     ):
-        known = split_rates.Rates.exactly(rates[algorithm])
+        known = known_rates(rates[algorithm])
         found = split_rates.count([split_rates.predict(path, known) for path in among], filter_)
         assert {str(c) for c, n in found.items() if n.passed} == classes
         assert not any(n.unknown for n in found.values())

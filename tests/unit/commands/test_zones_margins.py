@@ -84,13 +84,13 @@ def test_of_the_published_lines_only_those_that_the_page_names_ask_for_other_mar
     asked = {
         (zone, spread.kind): (kept.zones[zone][spread.kind].relative, spread.relative)
         for zone, of_zone in found.zones.items()
-        for spread in of_zone
+        for spread in of_zone.values()
     }
     assert {at: pair for at, pair in asked.items() if pair[0] != pytest.approx(pair[1])} == {
         ("reno/loss-packets", "10mbps-20ms-0pct"): (0.12, 0.27),
         ("reno/loss-packets", "10mbps-100ms-0pct"): (0.61, 0.76),
     }
     of_zone = kept.transport.zones["bbrv3/heatmap-packets"]
-    assert {factor.kind: round(factor.factor, 3) for factor in found.transport} == {
+    assert {kind: round(of.factor, 3) for kind, of in found.transport.items()} == {
         kind: of.factor for kind, of in of_zone.items()
     }

@@ -4,7 +4,7 @@ import collections
 import itertools
 
 import pytest
-from helpers import measurements
+from helpers import known_rates, measurements
 from hypothesis import assume, given, strategies as st
 
 from conformance.model.errors import UserError
@@ -111,9 +111,9 @@ def test_missing_is_missing():
     known = {path.s1: 9.0, path.s2: 8.0, path.end_to_end: 2.0}
     assert split_paths.predict_split(path, known) == 8.0
     assert split_paths.predict_split(path, {**known, path.s1: None}) is None
-    assert split_rates.predict(path, Rates.exactly(known)).gains(3) is True
+    assert split_rates.predict(path, known_rates(known)).gains(3) is True
     for cell in path.cells:
-        rates = Rates.exactly({c: rate for c, rate in known.items() if c != cell})
+        rates = known_rates({c: rate for c, rate in known.items() if c != cell})
         assert split_rates.predict(path, rates).gains(3) is None
         found = split_rates.count([split_rates.predict(path, rates)], Filter(gain=3))
         assert found[PathClass.OTHER].unknown == 1
@@ -200,7 +200,7 @@ def test_too_few_trials_give_no_interval():
 
 def test_filters_ask_all_they_name():
     path = Path(Cell(10, 20, 0), Cell(10, 20, 1))
-    made = split_rates.predict(path, Rates.exactly({path.s1: 9.0, path.s2: 4.0, path.end_to_end: 1.0}))
+    made = split_rates.predict(path, known_rates({path.s1: 9.0, path.s2: 4.0, path.end_to_end: 1.0}))
     assert Filter(gain=3).passes(made) is True
     assert Filter(gain=4).passes(made) is False
     assert Filter(utilization=0.5).passes(made) is False
@@ -261,6 +261,6 @@ def test_bulk_shares_count_as_the_model_does():
     generator = numpy.random.default_rng(7)
     rows = generator.uniform(0.01, 1, size=(3, len(cells))) * 10
     for row, filter_ in itertools.product(rows, split_rates.FILTERS):
-        predictions = [split_rates.predict(path, Rates.exactly(dict(zip(cells, row, strict=True)))) for path in paths]
+        predictions = [split_rates.predict(path, known_rates(dict(zip(cells, row, strict=True)))) for path in paths]
         expected = sum(filter_.passes(prediction) for prediction in predictions) / len(paths)
         assert split_zone.shares(paths, cells, row[None, :], filter_) == pytest.approx([expected])

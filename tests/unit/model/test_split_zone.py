@@ -7,14 +7,14 @@ import random
 import statistics
 
 import pytest
-from helpers import measurements
+from helpers import known_rates, measurements
 
 from conformance.catalogue import documents
 from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.judging import grid, verdict as verdicts
 from conformance.model.judging.verdict import ALPHA, LOOKS, Status
-from conformance.model.split import split_paths, split_rates, split_zone
+from conformance.model.split import split_paths, split_zone
 from conformance.model.trials.trial import Outcome
 
 ALGORITHMS = ("bbrv1", "bbrv2", "bbrv3", "cubic", "reno")
@@ -103,7 +103,7 @@ def test_what_cells_permit_is_permitted(algorithm, profile):
             for cell in grid.cells("10mbps")
         }
         for check in checks:
-            for what, value in check.predicted(split_rates.Rates.exactly(rates)).items():
+            for what, value in check.predicted(known_rates(rates)).items():
                 if value is not None:
                     assert check.permitted[what].low - 1e-9 <= value[0] <= check.permitted[what].high + 1e-9
 
