@@ -114,18 +114,17 @@ class Tabled(Result):
     SHOWN = ("record",)
 
     specifications: tuple[Specification, ...]
-    entries: Sequence[ClauseEntry]
-
-    @property
-    def record(self) -> list[ClauseEntry]:
-        """The verdicts on these specifications' clauses."""
-        ids = {clause.id for specification in self.specifications for clause in specification.clauses}
-        return [entry for entry in self.entries if entry.clause in ids]
+    #: The verdicts on these specifications' clauses.
+    record: Sequence[ClauseEntry]
 
 
 def table(names: Sequence[str]) -> Tabled:
     """Return the recorded verdicts on the clauses of these specifications, by default of all. Raises UserError."""
-    return Tabled(specifications=list_all(names).specifications, entries=clause_record.load())
+    specifications = list_all(names).specifications
+    ids = {clause.id for specification in specifications for clause in specification.clauses}
+    return Tabled(
+        specifications=specifications, record=[entry for entry in clause_record.load() if entry.clause in ids]
+    )
 
 
 def list_all(names: Sequence[str]) -> ClauseList:

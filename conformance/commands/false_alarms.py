@@ -192,7 +192,8 @@ def compute(n: int, options: MutantOptions, record: bool, notes: Notes) -> False
         notes.say(line)
     runs: list[ReferenceRun] = []
     before = 0
-    with mutants.reporter(notes, "runs", n) as report:
+    with notes.bar("measuring", total=n, unit="runs") as bar:
+        report = Reporter(notes, bar)
         for algorithm, first_seeds in _blocks(n, options):
             for together, fresh in _block(bench, algorithm, first_seeds, options, kept, report):
                 lines = [

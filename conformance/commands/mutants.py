@@ -5,12 +5,11 @@ of its algorithm. false_alarms.py tests the opposite: how often correct implemen
 """
 
 import collections
-import contextlib
 import dataclasses
 import functools
 import pathlib
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Annotated, ClassVar
 
 from conformance.catalogue import documents, mutant_record, scenarios
@@ -152,7 +151,8 @@ def compute(ids: Sequence[str], options: MutantOptions, record: bool, notes: Not
     chosen = [mutant for mutant in chosen if mutant not in absent]
     kept, findings, did = Store(options.results), [], Did()
     recorded: tuple[pathlib.Path, ...] = ()
-    with reporter(notes, "mutants", len(chosen)) as report:
+    with notes.bar("measuring", total=len(chosen), unit="mutants") as bar:
+        report = Reporter(notes, bar)
         for kernel, n in collections.Counter(mutant.kernel for mutant in absent).items():
             report.note(f"not measured: {count(n, 'mutant')} because kernel {kernel} is not built here ({_BUILD_IT})")
         for mutant in chosen:
@@ -374,10 +374,3 @@ class Reporter:
         for name, outcome, trials in lines:
             self._notes.say(f"{outcome:10} {name} ({count(trials, 'trial')}, {duration(took_s)})")
         self._began, self._fresh = time.monotonic(), False
-
-
-@contextlib.contextmanager
-def reporter(notes: Notes, unit: str, total: int) -> Iterator[Reporter]:
-    """Yield a Reporter, which shows progress while the block runs."""
-    with notes.bar("measuring", total=total, unit=unit) as bar:
-        yield Reporter(notes, bar)

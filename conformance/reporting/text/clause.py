@@ -74,7 +74,7 @@ def _differs(clause: "Clause", older: "Bound | str") -> str:
 
 def show_tabled(tabled: "Tabled", console: rich.console.Console) -> None:
     """Print the recorded verdicts as Markdown."""
-    for line in clause_table.page(tabled.specifications, tabled.entries):
+    for line in clause_table.page(tabled.specifications, tabled.record):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 

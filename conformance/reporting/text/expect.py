@@ -37,10 +37,7 @@ def show(update: "Update", console: rich.console.Console) -> None:
     if not update.written:
         console.print(f"{update.path}: unchanged, {entries}")
         return
-    for sign, changed in (
-        ("-", set(update.before) - set(update.after)),
-        ("+", set(update.after) - set(update.before)),
-    ):
+    for sign, changed in (("-", update.gone), ("+", update.new)):
         for entry in sorted(changed, key=lambda e: e.zone_id):
             n = "all cells" if entry.cells is None else count(len(entry.cells), "cell")
             what = f"{entry.zone_id}, {n}: {_deviation(entry)}, {one_line(entry.reason)}"

@@ -662,8 +662,9 @@ def test_mutants_are_detected_on_the_default_kernel(tmp_path, monkeypatch, mutan
     (mutant,) = model.choose(CORPUS, [mutant_id])
     assert mutant.kernel == "default"
     kept = store.Store(tmp_path / "r.jsonl")
-    with mutants.reporter(ConsoleNotes(console), "mutants", 1) as bar:
-        found = mutants._look(mutant, PLAN, kept, bar, {})
+    notes = ConsoleNotes(console)
+    with notes.bar("measuring", total=1, unit="mutants") as bar:
+        found = mutants._look(mutant, PLAN, kept, mutants.Reporter(notes, bar), {})
     assert found.outcome is MutantOutcome.DETECTED
     # Another zone may ask for more trials of the cell.
     assert min(verdict.n for verdict in found.telling) == 5
