@@ -79,20 +79,21 @@ def derive(
     algorithm's document predicts, and counts all cells. `beside`: runs of other implementations, each of which is a
     further basis in the settings in which it was measured.
     """
+    zone_id = f"{algorithm}/{name}"
     alone = own_kind.of_reference(measurements, algorithm, metric, profile, shipped=baseline)
-    values, head = reference(measurements, algorithm, version_text, metric, profile, name, alone)
-    (source,) = head["references"]
-    references: dict[str, Mapping[str, Any]] = dict(head["references"])
-    by_reference = {source: values}
-    for runs in beside:
-        further, about = _beside(runs, algorithm, metric, profile, alone)
-        name = _name(next(m.scheme for m in runs if m.scheme.algorithm == algorithm and m.setting in further))
-        if name in references:
-            raise UserError(f"two of these results files are of {name}", "give one file for each implementation")
-        references[name], by_reference[name] = about, further
-    rule = margin_rule(metric, head["id"])
+    references: dict[str, Mapping[str, Any]] = {}
+    by_reference: dict[str, dict[Setting, list[float]]] = {}
+    for at, run in enumerate((measurements, *beside)):
+        ours = _own(run, algorithm, profile, alone)
+        what = "another implementation, in the same settings" if at else "our own runs in the virtual room"
+        values, about = _one_run(ours, metric, what, alone)
+        source = _name(ours[0].scheme)
+        if source in references:
+            raise UserError(f"two of these results files are of {source}", "give one file for each implementation")
+        references[source], by_reference[source] = about, values
+    rule = margin_rule(metric, zone_id)
     settings: dict[Point, Setting] = {}
-    for setting in values:
+    for setting in next(iter(by_reference.values())):
         place = setting.point
         if settings.setdefault(place, setting) != setting:
             raise UserError(
@@ -100,7 +101,7 @@ def derive(
             )
     said = {} if baseline else _said(algorithm, metric, settings)
     of_scenario = not all(isinstance(place, Cell) for place in settings)
-    transport = kept_margins.load().factor_figures(head["id"])
+    transport = kept_margins.load().factor_figures(zone_id)
     entries = [
         entry(
             place, measured, metric, Margin.of(rule, place), said.get(place), baseline,
@@ -110,15 +111,18 @@ def derive(
         | ({"own_kind": alone[settings[place]].to_json()} if alone else {})
         for place, measured in ((place, _measured(settings[place], by_reference)) for place in sorted(settings))
     ]  # fmt: skip
-    named = {key: head[key] for key in ("profile", "profile_digest")}
+    named = {"profile": profile, "profile_digest": next(iter(settings.values())).profile_digest}
     documents_named = (basis.reference for of_place, _ in said.values() for basis in of_place)
     unordered = {
         "$schema": "../../conformance/schemas/zone.json",
         "format": FORMAT,
-        **{key: head[key] for key in ("version", "id", "algorithm", "algorithm_version")},
+        "version": 1,
+        "id": zone_id,
+        "algorithm": algorithm,
+        "algorithm_version": version_text,
         "metric": metric,
         **({"scenario": profile} if of_scenario else named),
-        **_judged(head["id"]),
+        **_judged(zone_id),
         "margin_rule": rule,
         **({"transport": transport} if transport else {}),
         "references": {**references, **bases.document_references(algorithm, documents_named)},
@@ -159,64 +163,18 @@ def _smoke_points(scenario: str, there: Iterable[Point]) -> list[str]:
     return [point.by_name.id for point in smoke if point.by_name in set(there)]
 
 
-def reference(
-    measurements: Sequence[Measurement],
-    algorithm: str,
-    version_text: str,
-    metric: str,
-    profile: str,
-    name: str,
-    alone: Mapping[Setting, OwnKind] | None = None,
-) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
-    """Return ({setting: values of its trials}, the part of a zone document that names its origin).
-
-    That part is the same in zone documents of every kind. `alone`: see one_run(). Raises UserError if the measurements
-    cannot serve as a reference.
-    """
-    ours = _own(measurements, algorithm, profile)
-    first = ours[0].trial
-    by_setting, about = one_run(ours, metric, "our own runs in the virtual room", alone)
-    return by_setting, {
-        "version": 1,
-        "id": f"{algorithm}/{name}",
-        "algorithm": algorithm,
-        "algorithm_version": version_text,
-        "profile": first.setting.profile,
-        "profile_digest": first.setting.profile_digest,
-        "references": {_name(first.scheme): about},
-    }
-
-
 def _name(scheme: Scheme) -> str:
     """Return the name of a scheme among a zone's references: linux-RELEASE, or STACK-VERSION of a stack of its own."""
     return f"{'linux' if scheme.in_kernel else scheme.stack}-{scheme.version}"
 
 
-def _beside(
-    measurements: Sequence[Measurement],
-    algorithm: str,
-    metric: str,
-    profile: str,
-    alone: Mapping[Setting, OwnKind] | None,
-) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
-    """Return ({setting: values}, what a zone says about the reference) of another implementation's run. Raise
-    UserError.
-
-    `alone`: see one_run().
-    """
-    ours = _own(measurements, algorithm, profile)
-    if alone:
-        ours = [m for m in ours if m.setting in alone]
-        if not ours:
-            raise UserError(
-                f"trials of another implementation are at no point of {algorithm}'s reference", "measure it there"
-            )
-    return one_run(ours, metric, "another implementation, in the same settings", alone)
-
-
-def _own(measurements: Sequence[Measurement], algorithm: str, profile: str) -> list[Measurement]:
+def _own(
+    measurements: Sequence[Measurement], algorithm: str, profile: str, alone: Mapping[Setting, OwnKind]
+) -> list[Measurement]:
     """Return the measurements of an algorithm under a profile or scenario, without split paths. Raise UserError if
     there are none.
+
+    `alone`: see _one_run(); if there is any, measurements in other settings are left out.
     """
     ours = [
         m
@@ -234,11 +192,16 @@ def _own(measurements: Sequence[Measurement], algorithm: str, profile: str) -> l
             f"no measurements of {algorithm!r} under profile {profile} in these results",
             f"they hold {', '.join(held) or 'none'}" + (f": give {' or '.join(options)}" if options else ""),
         )
-    return ours
+    there = [m for m in ours if m.setting in alone] if alone else ours
+    if not there:
+        raise UserError(
+            f"trials of another implementation are at no point of {algorithm}'s reference", "measure it there"
+        )
+    return there
 
 
-def one_run(
-    measurements: Sequence[Measurement], metric: str, what: str, alone: Mapping[Setting, OwnKind] | None = None
+def _one_run(
+    measurements: Sequence[Measurement], metric: str, what: str, alone: Mapping[Setting, OwnKind]
 ) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
     """Return ({setting: values of its trials}, what a document says about the reference) of trials of one run.
 
@@ -258,13 +221,13 @@ def one_run(
         )
     values: dict[Setting, list[float]] = collections.defaultdict(list)
     for m in measurements:
-        where = f"{'path' if m.setting.segments else 'cell'} {m.setting.id}"
+        where = f"a reference trial in cell {m.setting.id}"
         if m.outcome is not Outcome.OK:
-            raise UserError(f"a reference trial in {where} has outcome {m.outcome}: {m.message or 'no message'}")
+            raise UserError(f"{where} has outcome {m.outcome}: {m.message or 'no message'}")
         own_kind_mbps = alone[m.setting].mbps if alone else None
         value = METRICS[metric].value(m, own_kind_mbps)
         if value is None:
-            raise UserError(f"a reference trial in {where} has no {metric}")
+            raise UserError(f"{where} has no {metric}")
         values[m.setting].append(value)
     few = [setting.id for setting, of_trials in values.items() if len(of_trials) < MIN_TRIALS]
     if few:
