@@ -21,7 +21,9 @@ from conformance.commands.measuring import answers
 from conformance.engine import benches
 from conformance.model.clauses.seen import Invisible
 from conformance.model.clauses.verdict import ask
+from conformance.model.judging import statistics
 from conformance.model.judging.session import plan
+from conformance.model.judging.verdict import CONFIDENCE
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import files
 
@@ -50,6 +52,12 @@ def measured(name, wanted, trials, results, notes, first_seed=FIRST_SEED):
     return values
 
 
+def side(clause, values):
+    """Return on which side of a clause's bound these values surely are; None if on neither."""
+    low, high = statistics.median_interval(values, CONFIDENCE)
+    return "above" if low > clause.bound.high else "below" if high < clause.bound.low else None
+
+
 def write(recorded):
     """Write the record, a line for each deviation, as deviations.txt lists them."""
     names = [deviation_record.HONEST, *deviations.load()]
@@ -67,7 +75,7 @@ def show(name, values, wanted):
     for clause in DRAFT.clauses:
         if clause.id in wanted:
             of_clause = tuple(sorted(values.get(clause.id, ())))
-            where = deviation_record.side(clause, of_clause) or "within" if of_clause else "not visible"
+            where = side(clause, of_clause) or "within" if of_clause else "not visible"
             click.echo(f"{clause.id} {name}: {where}, {clause.bound.words(3)}: {', '.join(map(str, of_clause))}")
 
 
@@ -81,7 +89,7 @@ def main(names, trials, wanted, results, first_seed):
     notes = ConsoleNotes(rich.console.Console(stderr=True))
     recorded = {name: dict(values) for name, values in deviation_record.load().items()}
     for name in names or [deviation_record.HONEST, *deviations.load()]:
-        told = {c.id for c in DRAFT.clauses if deviation_record.side(c, recorded.get(name, {}).get(c.id, ()))}
+        told = {c.id for c in DRAFT.clauses if side(c, recorded.get(name, {}).get(c.id, ()))}
         chosen = set(wanted) or told or {clause.id for clause in DRAFT.clauses}
         if first_seed != FIRST_SEED:
             if of_wanted := (chosen & told) or (chosen if name == deviation_record.HONEST else None):

@@ -11,15 +11,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from conformance.model.clauses.document import Clause
-from conformance.model.judging import statistics
-from conformance.model.judging.verdict import CONFIDENCE
 from conformance.support import paths, record
 from conformance.support.record import KeptDocument
 
 #: what the document's stack is called where it has no deviation
 HONEST = "honest"
-ABOVE, BELOW = "above", "below"
 #: {clause's id: the observable's values, one of each trial}
 Values = Mapping[str, tuple[float, ...]]
 
@@ -43,19 +39,3 @@ def path() -> pathlib.Path:
 def load() -> Mapping[str, Values]:
     """Return {deviation, or HONEST: values by clause}. Raises UserError."""
     return record.read(DeviationRecord, path()).deviations
-
-
-def side(clause: Clause, values: tuple[float, ...]) -> str | None:
-    """Return on which side of a clause's bound these values surely are; None if on neither."""
-    low, high = statistics.median_interval(values, CONFIDENCE)
-    return ABOVE if low > clause.bound.high else BELOW if high < clause.bound.low else None
-
-
-@functools.cache
-def faults(clause: Clause) -> Mapping[str, tuple[str, ...]]:
-    """Return {side of a clause's bound: the deviations that bring the observable there}."""
-    sides: dict[str, list[str]] = {ABOVE: [], BELOW: []}
-    for name, by_clause in load().items():
-        if (where := side(clause, by_clause.get(clause.id, ()))) is not None:
-            sides[where].append(name)
-    return {where: tuple(names) for where, names in sides.items() if names}

@@ -8,9 +8,7 @@ from typing import Any
 
 from conformance.catalogue import scenarios
 from conformance.model.errors import UserError
-from conformance.model.groups import grouped
 from conformance.model.judging import grid, zone as zones
-from conformance.model.metrics.table import METRICS
 from conformance.model.networks.legacy import CellForm
 from conformance.model.networks.place import Cell, end_to_end
 from conformance.model.networks.proxy import Proxy
@@ -116,9 +114,14 @@ GRID_ZONES = frozenset(stem(kind, profile) for kind in KINDS for profile in PROF
 
 def all_kinds() -> tuple[str, ...]:
     """Return all kinds of zones that judge cells: KINDS, and all others that have zones."""
-    further = {file.stem for file in zone_files("*")} - GRID_ZONES
+    return (*KINDS, *_further())
+
+
+def _further() -> list[str]:
+    """Return the kinds besides KINDS that have zones, in the order in which they judge stacks."""
     order = {kind: at for at, kind in enumerate(FURTHER_KINDS)}
-    return (*KINDS, *sorted(further, key=lambda kind: (order.get(kind, len(order)), kind)))
+    there = {file.stem for file in zone_files("*")} - GRID_ZONES
+    return sorted(there, key=lambda kind: (order.get(kind, len(order)), kind))
 
 
 def _first_of(kind: str) -> zones.Zone:
@@ -134,8 +137,8 @@ def metric_of(kind: str) -> str:
 def _by_name() -> dict[str, tuple[str, str]]:
     """Return {name of files, without .json: (metric, profile or scenario)} of all zones that judge cells or points."""
     grids = {stem(kind, under): (metric_of(kind), under) for kind in KINDS for under in PROFILES.values()}
-    further = {kind: _first_of(kind) for kind in all_kinds() if kind not in KINDS}
-    return grids | {kind: (first.metric, first.profile) for kind, first in further.items()}
+    firsts = {kind: _first_of(kind) for kind in _further()}
+    return grids | {kind: (first.metric, first.profile) for kind, first in firsts.items()}
 
 
 def refuse_name(name: str, metric: str, profile: str) -> None:
@@ -152,12 +155,6 @@ def refuse_name(name: str, metric: str, profile: str) -> None:
     if profile != wanted_profile:
         where = "profile" if profile in profile_names() else "scenario"
         raise UserError(f"/{where}: {profile!r}, but zones called {name} are under {wanted_profile}", mend)
-
-
-def markers() -> dict[str, str]:
-    """Return {marker of `pytest -m` for kinds of zones: what these are about}."""
-    titles_of = grouped((marker(kind), METRICS[metric_of(kind)].title) for kind in all_kinds())
-    return {name: " and ".join(dict.fromkeys(titles)) for name, titles in titles_of.items()}
 
 
 def zone_path(zone_id: str) -> pathlib.Path:
@@ -227,7 +224,7 @@ def all_zones(kind: str = "heatmap", profile: str = _FIRST_PROFILE) -> list[zone
 def judging_files() -> list[pathlib.Path]:
     """Return the files of all zones that cells are judged by."""
     grids = [file for name in PROFILES.values() for kind in KINDS for file in zone_files(kind, name)]
-    return grids + [file for kind in all_kinds() if kind not in KINDS for file in zone_files(kind)]
+    return grids + [file for kind in _further() for file in zone_files(kind)]
 
 
 def further_kinds(profile: str) -> list[str]:
@@ -240,9 +237,8 @@ def further_kinds(profile: str) -> list[str]:
     others = set(PROFILES.values()) - {profile}
     return [
         kind
-        for kind in all_kinds()
-        if kind not in KINDS
-        and (profile == PROFILES["tcp"] or marker(kind) not in ("sawtooth", _SPLIT))
+        for kind in _further()
+        if (profile == PROFILES["tcp"] or marker(kind) not in ("sawtooth", _SPLIT))
         and _first_of(kind).profile not in others
     ]
 

@@ -31,7 +31,7 @@ def measured(measurements: Iterable[Measurement], setting: Setting, kernel_diges
         if m.setting == setting and m.outcome is Outcome.OK and m.scheme.kernel_digest == kernel_digest
         if m.scheme.in_kernel and _of_one_kind(m)
     ]
-    rates = [rate for m in trials if (rate := group_metrics.others_mbps(m, None)) is not None]
+    rates = [rate for m in trials if (rate := group_metrics.others_mbps(m)) is not None]
     if len(rates) < _LEAST_TRIALS:
         return None
     return OwnKind(

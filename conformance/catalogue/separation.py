@@ -31,10 +31,10 @@ def apart(
             yield algorithm, other, mine.metric, len(common), widest
 
 
-def telling_features(zones: Iterable[Zone], others: Sequence[Zone], count: int = _SMOKE_CELLS) -> list[Feature]:
-    """Return at most `count` pairs (zone id, cell) whose intervals in `own` are apart from those of other algorithms.
+def telling_features(zones: Iterable[Zone], others: Sequence[Zone]) -> list[Feature]:
+    """Return a few pairs (zone id, cell) of these zones whose intervals are apart from those of other algorithms.
 
-    `own` and `others` are zones, of any metrics. The other algorithms take turns, and each adds the cheapest pair that
+    `zones` and `others` are of any metrics. The other algorithms take turns, and each adds the cheapest pair that
     is left: the one with the lowest bandwidth and, among those, the widest gap.
     """
     queues = []
@@ -52,7 +52,7 @@ def telling_features(zones: Iterable[Zone], others: Sequence[Zone], count: int =
     chosen: list[Feature] = []
     for rank in range(max((len(q) for q in queues), default=0)):
         for queue in queues:
-            if rank < len(queue) and queue[rank] not in chosen and len(chosen) < count:
+            if rank < len(queue) and queue[rank] not in chosen and len(chosen) < _SMOKE_CELLS:
                 chosen.append(queue[rank])
     return chosen
 

@@ -1,7 +1,6 @@
 """Read studies: documents that ship, and those that a user gives, with the scenarios that they name or contain."""
 
 import copy
-import csv
 import functools
 import pathlib
 from collections.abc import Collection, Iterator, Mapping
@@ -17,16 +16,6 @@ from conformance.support import paths, schema
 def files() -> dict[str, pathlib.Path]:
     """Return {name: file} of the studies that ship."""
     return {path.stem: path for path in sorted(paths.data("studies").glob("*.json"))}
-
-
-def listed() -> dict[str, tuple[str, ...]]:
-    """Return {study: ids of the claims that were found in its publication}, none of which the study may leave out."""
-    with (paths.data("studies") / "claims.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return {
-        name: tuple(row["claim"] for row in rows if row["study"] == name)
-        for name in dict.fromkeys(row["study"] for row in rows)
-    }
 
 
 def find(what: str) -> Study:

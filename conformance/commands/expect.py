@@ -18,13 +18,10 @@ from conformance.model.judging.question import Measured, Question
 from conformance.model.judging.session import by_zone, stored
 from conformance.model.judging.verdict import ZoneVerdict
 from conformance.model.networks.setting import Setting
-from conformance.model.trials.trial import Measurement, Scheme, Trial
+from conformance.model.trials.trial import Measurement, Run, Scheme, Trial
 from conformance.results import store
 from conformance.support import files, paths
 from conformance.support.console import count, one_line
-
-#: (scheme, room, lab version): measurements with the same are judged together
-Run = tuple[Scheme, str, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +114,7 @@ def runs(stack: str, results: Sequence[pathlib.Path | str]) -> dict[Run, dict[Se
             continue
         scheme = first.setdefault((scheme.algorithm, scheme.stack_digest, scheme.kernel_digest), scheme)
         trial = dataclasses.replace(m.trial, scheme=scheme)
-        measurements[scheme, trial.room, trial.lab_digest][trial.setting].append(dataclasses.replace(m, trial=trial))
+        measurements[trial.run][trial.setting].append(dataclasses.replace(m, trial=trial))
     if not measurements:
         but = f", except {unbuilt} on kernels that are not built" if unbuilt else ""
         raise UserError(f"no measurements of stack {stack} in {_names(results)}{but}")

@@ -330,7 +330,7 @@ def _further_looks(plans: Sequence[Plan], key: Key, measurements: Sequence[Measu
 def _nearest(
     zones: Sequence[Zone],
     verdicts: Sequence[Verdict],
-    measured: Mapping[mutants.Where, Sequence[Measurement]],
+    measured: Mapping[mutants_model.Where, Sequence[Measurement]],
     family: int,
 ) -> Nearest | None:
     """Return the cell in which a run came nearest to a violation; None if any verdict is an error or unsupported.

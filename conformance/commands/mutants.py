@@ -31,15 +31,13 @@ from conformance.model.judging.verdict import Verdict, looks
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Point
 from conformance.model.studies import mutants
-from conformance.model.studies.mutants import Mutant, MutantFinding, MutantOutcome
+from conformance.model.studies.mutants import Mutant, MutantFinding, MutantOutcome, Where
 from conformance.results.store import Store
 from conformance.support import paths, schema
 from conformance.support.console import count, duration
 from conformance.support.notes import Bar, Notes
 from conformance.support.record import At, Record
 
-#: (name of a profile or scenario, a cell or point of it)
-Where = tuple[str, Point]
 #: what mutants did: {(mutant, profile, cell): what was measured}
 Did = dict[tuple[str, str, Point], MutantTrials]
 #: the share of the mutants that `make mutants` requires to be detected

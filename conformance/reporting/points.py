@@ -14,10 +14,7 @@ from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
 from conformance.model.rounding import digits_to_tell
-from conformance.model.trials.trial import Measurement, Outcome, Scheme
-
-#: what trials that are judged together have in common: scheme, room, lab's digest
-Run = tuple[Scheme, str, str]
+from conformance.model.trials.trial import Measurement, Outcome, Run, Scheme
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ def moves(how, flow=FLOW):
 
 
 def gap_s(found):
-    return METRICS["move_gap_s"].value(found, group="test")
+    return METRICS["move_gap_s"].of(found, "test")
 
 
 def rebound(found, way):

@@ -253,9 +253,9 @@ def unequal_pct(measured: Measured, group: str | None) -> float | None:
     return 100 * math.fsum(beyond) / len(beyond)
 
 
-def others_mbps(measured: Measured, group: str | None) -> float | None:
-    """Return the goodput of all flows outside a group together: the mean of the seconds in which all run."""
-    flows = flows_of(measured, group)
+def others_mbps(measured: Measured) -> float | None:
+    """Return the goodput of all flows together that are not judged: the mean of the seconds in which all run."""
+    flows = flows_of(measured, None)
     return _beside_mbps(flows, [flow for flow in measured.flows if flow not in flows])
 
 
@@ -292,7 +292,7 @@ def harm_pct(measured: Measured, own_kind_mbps: float) -> float | None:
 
     `own_kind_mbps` is what they have beside their own kind: RFC 9743 asks for this comparison (section 5.3).
     """
-    theirs_mbps = others_mbps(measured, None)
+    theirs_mbps = others_mbps(measured)
     return None if theirs_mbps is None or not own_kind_mbps else 100 * (harm(own_kind_mbps, theirs_mbps) or 0.0)
 
 
@@ -324,10 +324,9 @@ def _all_near(goodputs: Sequence[float]) -> bool:
     return fair > 0 and all(abs(goodput - fair) <= NEAR_SHARE * fair for goodput in goodputs)
 
 
-def harm(alone: float, beside: float, more_is_better: bool = True) -> float | None:
+def harm(alone: float, beside: float) -> float | None:
     """Return the share of its value that a flow loses beside another: 0 for none, 1 for all, never less than 0.
 
     `alone`: what it had beside as many of its own kind (RFC 9743, section 5.3; Ware et al., HotNets 2019: harm).
     """
-    better, worse = (alone, beside) if more_is_better else (beside, alone)
-    return max(0.0, (better - worse) / better) if better else None
+    return max(0.0, (alone - beside) / alone) if alone else None

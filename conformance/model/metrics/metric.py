@@ -63,13 +63,13 @@ class Metric:
         for name, content in usual.items():
             object.__setattr__(self, name, getattr(self, name) or content)
 
-    def value(self, measured: Measured, own_kind_mbps: float | None = None, group: str | None = None) -> float | None:
-        """Return its value in a measurement, of one group or of the judged flows.
+    def value(self, measured: Measured, own_kind_mbps: float | None = None) -> float | None:
+        """Return its value in a measurement, of the judged flows.
 
         A metric with `against` needs what others have beside their own kind.
         """
         if self.against is None:
-            return self.of(measured, group)
+            return self.of(measured, None)
         return None if own_kind_mbps is None else self.against(measured, own_kind_mbps)
 
     @property
@@ -82,9 +82,9 @@ class Metric:
         """The head of a table's column: title and unit."""
         return f"{self.title}, {self.unit}" if self.unit else self.title
 
-    def text(self, value: float | None, more: int = 0, sign: str = "") -> str:
+    def text(self, value: float | None, more: int = 0) -> str:
         """Return a value with its unit and `more` digits than usual; "none" if it is not known."""
-        return "none" if value is None else f"{value:{sign}.{self.digits + more}f}{self.suffix}"
+        return "none" if value is None else f"{value:.{self.digits + more}f}{self.suffix}"
 
     def clamped(self, low: float, high: float) -> tuple[float, float]:
         """Return an interval that is cut to possible values, and extended to all of them on a side that is no fault."""

@@ -194,13 +194,11 @@ def rounds(items: Sequence[T], sizes: Sequence[int]) -> Iterator[Sequence[T]]:
         at += size
 
 
-def upper_bound(k: int, n: int, confidence: float = 0.95) -> float:
-    """Return the one-sided upper confidence bound of the probability of an event that happened k times in n.
+def upper_bound(k: int, n: int) -> float:
+    """Return the one-sided upper 95 % confidence bound of the probability of an event that happened k times in n.
 
-    Exact (C. J. Clopper, E. S. Pearson, Biometrika 26, 1934): 0 of 200 gives 1.5 % at 95 %.
+    Exact (C. J. Clopper, E. S. Pearson, Biometrika 26, 1934): 0 of 200 gives 1.5 %.
     """
-    if not 0 <= k <= n or not n:
-        raise ValueError(f"{k} of {n}")
     import scipy.stats  # imported late: it takes 40 MB, and memory may be short
 
-    return 1.0 if k == n else float(scipy.stats.beta.ppf(confidence, k + 1, n - k))
+    return 1.0 if k == n else float(scipy.stats.beta.ppf(0.95, k + 1, n - k))

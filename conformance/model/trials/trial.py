@@ -150,6 +150,10 @@ def _canonical(part: Setting | Scheme) -> str:
     return digest.canonical({k: v for k, v in dataclasses.asdict(part).items() if k not in names})
 
 
+#: (scheme, room, version of the lab): trials with the same are judged together
+Run = tuple[Scheme, str, str]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Trial:
     """One transfer to be made. `lab_digest` covers the suite's own code that runs in the guest."""
@@ -161,7 +165,7 @@ class Trial:
     lab_digest: str
 
     @property
-    def run(self) -> tuple[Scheme, str, str]:
+    def run(self) -> Run:
         """What trials must have in common to be judged together: scheme, room and version of the lab."""
         return self.scheme, self.room, self.lab_digest
 

@@ -1,5 +1,7 @@
 """Which faults clauses tell: what is on record of the document's deviations, judged by today's bounds."""
 
+import record_deviations
+
 from conformance.catalogue import clauses, deviation_record, deviations
 from conformance.catalogue.deviation_record import HONEST
 
@@ -27,7 +29,7 @@ _OPEN = {
 def told():
     """Return {deviation: the clauses that tell it}."""
     return {
-        name: [clause.id for clause in DRAFT.clauses if deviation_record.side(clause, values.get(clause.id, ()))]
+        name: [clause.id for clause in DRAFT.clauses if record_deviations.side(clause, values.get(clause.id, ()))]
         for name, values in deviation_record.load().items()
     }
 

@@ -5,6 +5,7 @@ import pathlib
 import statistics
 
 import pytest
+import record_deviations
 
 from conformance.catalogue import clause_record, clauses, deviation_record, deviations, likely_faults
 from conformance.catalogue.deviation_record import HONEST
@@ -74,7 +75,7 @@ def test_plays_are_on_the_side_of_a_bound_where_guests_are():
             if (amount := likely_faults.plays()[name].get(of)) is not None and of not in PLAYED_OTHERWISE:
                 bound = DRAFT[of].bound
                 played = "above" if amount > bound.high else "below" if amount < bound.low else None
-                sides.append(played == deviation_record.side(DRAFT[of], values))
+                sides.append(played == record_deviations.side(DRAFT[of], values))
     print(f"the same side as guests: {sum(sides)} of {len(sides)}")
     assert sum(sides) >= 0.95 * len(sides)
 

@@ -121,4 +121,4 @@ def test_a_baseline_in_a_point_of_no_zone_is_to_be_measured_again():
 
 
 def test_what_others_have_is_the_mean_while_all_run():
-    assert group_metrics.others_mbps(trials("reno", 3.0)[0], None) == 3.0
+    assert group_metrics.others_mbps(trials("reno", 3.0)[0]) == 3.0

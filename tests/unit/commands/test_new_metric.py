@@ -85,7 +85,7 @@ def gated(catalogue, monkeypatch):
 def test_its_zone_holds_and_is_found_by_its_file(catalogue):
     assert documents.kinds("atc25")["waste"] == "atc25"
     assert "waste" not in documents.kinds("packets")
-    assert documents.markers()["waste"] == "waste"
+    assert documents.marker("waste") == "waste"
     assert lint.check(documents.zone_path("cubic/waste")).metric == "waste_pct"
 
 

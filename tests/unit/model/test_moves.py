@@ -42,7 +42,7 @@ def seen(data, acks, end_s=END_S, complete=False, client=None):
 
 
 def gap_s(found):
-    return METRICS["move_gap_s"].value(found, group="test")
+    return METRICS["move_gap_s"].of(found, "test")
 
 
 def test_a_flow_that_goes_on_says_nothing_of_its_move_but_how_long_it_took():

@@ -66,7 +66,7 @@ def test_what_was_not_seen_is_none_and_not_zero():
     quic.links[0]["queue_delay_ms"] = None
     for name in ("retransmitted_pct", "overhead_pct", "rtt_mean_ms", "fct_p50_s", "queue_delay_p95_ms"):
         assert metrics.METRICS[name].value(quic) is None
-    assert metrics.METRICS["jain_index"].value(quic, group="two") is None
+    assert metrics.METRICS["jain_index"].of(quic, "two") is None
     nothing = SimpleNamespace(
         setting=SimpleNamespace(network=quic.setting.network, sysctls=()), flows=(), links=(), metrics={}, evidence={}
     )  # fmt: skip
@@ -107,12 +107,9 @@ def test_convergence_is_from_when_all_stay_near_their_share():
     assert group_metrics.convergence_s(measured(one, never), "one") is None
 
 
-@pytest.mark.parametrize(
-    ("alone", "beside", "more_is_better", "harm"),
-    [(10, 5, True, 0.5), (10, 12, True, 0), (10, 0, True, 1), (10, 20, False, 0.5), (0, 5, True, None)],
-)  # fmt: skip
-def test_harm_is_what_is_lost_of_what_was_had_alone(alone, beside, more_is_better, harm):
-    assert group_metrics.harm(alone, beside, more_is_better) == harm
+@pytest.mark.parametrize(("alone", "beside", "harm"), [(10, 5, 0.5), (10, 12, 0), (10, 0, 1), (0, 5, None)])
+def test_harm_is_what_is_lost_of_what_was_had_alone(alone, beside, harm):
+    assert group_metrics.harm(alone, beside) == harm
 
 
 def test_others_are_compared_with_their_own_kind_or_with_equal_shares():
@@ -120,7 +117,7 @@ def test_others_are_compared_with_their_own_kind_or_with_equal_shares():
     one = flow(goodput_series_mbps=[0, 6, 6, 6], start_s=0.5)
     two = flow("two", goodput_series_mbps=[9, 2, 3, 4, 9])
     found = measured(one, two, rate_mbps=10)
-    assert group_metrics.others_mbps(found, None) == 3
+    assert group_metrics.others_mbps(found) == 3
     assert group_metrics.below_equal_pct(found, None) == pytest.approx(40)
     assert group_metrics.harm_pct(found, 4.0) == 25
     assert group_metrics.harm_pct(found, 2.0) == 0  # a gain of others is no harm
