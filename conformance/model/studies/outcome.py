@@ -1,6 +1,7 @@
 """Judge a study by measurements: look up what was seen of its quantities, and judge its anchors and claims."""
 
 import dataclasses
+import functools
 from collections.abc import Hashable, Mapping, Sequence
 
 from conformance.model.metrics import delivery_metrics
@@ -68,14 +69,12 @@ def looker(
     references: Mapping[StudyPoint, Mapping[str, Seen]] = {},
 ) -> claims.Look:  # fmt: skip
     """Return the function that returns what was seen of a StudyQuantity."""
-    remembered: dict[Hashable, Seen | NotSeen] = {}
 
+    @functools.cache
     def look(quantity: Hashable) -> Seen | NotSeen:
         if not isinstance(quantity, StudyQuantity):
             raise TypeError(f"{quantity!r} is not a quantity of a study")
-        if quantity not in remembered:
-            remembered[quantity] = _look(study, measured, why_not, references, quantity)
-        return remembered[quantity]
+        return _look(study, measured, why_not, references, quantity)
 
     return look
 

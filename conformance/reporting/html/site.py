@@ -191,16 +191,11 @@ class _Site:
             self._render("rfc9743.html", answers=rfc9743.answers(self._series, self._names, self._source.measurements)),
         )
         yield from self._clause_pages()
-        if self._bugs:
-            yield "bugs.html", self._render("bugs.html")
-        if self._history:
-            yield "history.html", self._render("history.html")
-        if self._defects:
-            yield "defects.html", self._render("defects.html")
+        lists = {"bugs": self._bugs, "history": self._history, "defects": self._defects, "studies": self._studies}
+        for name in (f"{name}.html" for name, entries in lists.items() if entries):
+            yield name, self._render(name)
         for defect_page in (page for page in self._defects if not page.defect.bare):
             yield defect_page.name, self._render("defect.html", page=defect_page)
-        if self._studies:
-            yield "studies.html", self._render("studies.html")
         for page in self._studies:
             yield page.name, self._render("study.html", page=page)
         if self._predicted:

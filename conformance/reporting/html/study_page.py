@@ -9,7 +9,7 @@ import markupsafe
 from conformance.catalogue import references, studies
 from conformance.model.groups import grouped
 from conformance.model.studies import claims, outcome, study_results
-from conformance.model.studies.claims import ClaimVerdict, JudgedClaim, Look, Seen
+from conformance.model.studies.claims import ClaimVerdict, JudgedClaim, Look, NotSeen, Seen
 from conformance.model.studies.figure import Figure
 from conformance.model.studies.outcome import Judgment
 from conformance.model.studies.study import Claim, Study
@@ -170,17 +170,17 @@ def table_of(figure: Figure, look: Look) -> Table | None:
     estimates = {cell: look(cell.quantity) for cell in figure.cells}
     if not any(isinstance(estimate, Seen) for estimate in estimates.values()):
         return None
-    words: dict[str, list[tuple[str, str]]] = {}
-    for cell, estimate in estimates.items():
-        published = "" if cell.published is None else f"{cell.published:g}"
-        words.setdefault(cell.row, []).append(
-            (_seen(estimate) if isinstance(estimate, Seen) else "not measured", published)
-        )
+    words = grouped(
+        (cell.row, (_seen(estimate), "" if cell.published is None else f"{cell.published:g}"))
+        for cell, estimate in estimates.items()
+    )
     columns = dict.fromkeys(cell.column for cell in figure.cells)
     return Table(columns=tuple(columns), rows=tuple((row, tuple(cells)) for row, cells in words.items()))
 
 
-def _seen(estimate: Seen) -> str:
+def _seen(estimate: Seen | NotSeen) -> str:
+    if not isinstance(estimate, Seen):
+        return "not measured"
     bounds = (
         ""
         if estimate.low == estimate.high or math.isinf(estimate.high - estimate.low)

@@ -162,17 +162,14 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
     unknown = [f for f in outcome.findings if f.verdict.status is Status.UNSUPPORTED and not f.as_expected]
     for reason, n in collections.Counter(finding.verdict.reason for finding in unknown).items():
         yield quote(f"unsupported, {count(n, 'verdict')}: {reason}")
-    for finding in outcome.unconfirmed:
-        first, *further = _told(outcome, finding)
-        yield quote(f"not confirmed: {first}")
-        yield from (_FURTHER + quote(line) for line in further)
     others = [f for f in outcome.findings if f.surprise is not Surprise.UNCONFIRMED]
     failing = [f for f in others if f.surprise.fails or f.status is Status.ERROR]
     open_ = [f for f in others if f.status is Status.INCONCLUSIVE]
     failing += open_ if outcome.strict else [f for f in open_ if f in outcome.perhaps_failing]
-    for finding in failing[:_MOST_NAMED]:
+    listed = [("not confirmed: ", f) for f in outcome.unconfirmed] + [("", f) for f in failing[:_MOST_NAMED]]
+    for how, finding in listed:
         first, *further = _told(outcome, finding)
-        yield quote(first)
+        yield quote(how + first)
         yield from (_FURTHER + quote(line) for line in further)
     if len(failing) > _MOST_NAMED:
         yield f"and {len(failing) - _MOST_NAMED} more"
