@@ -59,16 +59,12 @@ class Cross(Result):
         ]  # fmt: skip
 
     @property
-    def statuses(self) -> dict[tuple[str, str], Status]:
-        return {pair: overall(verdicts) for pair, verdicts in self.verdicts.items()}
-
-    @property
     def exit_status(self) -> ExitStatus:
         """DONE if the diagonal conforms and all else violates, VIOLATES if not, ERROR or UNKNOWN if it is not known."""
         return of_verdicts(
-            status if measured == other or not (status.passes or status is Status.VIOLATES)
-            else Status.VIOLATES if status.passes else Status.CONFORMS
-            for (measured, other), status in self.statuses.items()
+            of.verdict if of.measured == of.zones_of or not (of.verdict.passes or of.verdict is Status.VIOLATES)
+            else Status.VIOLATES if of.verdict.passes else Status.CONFORMS
+            for of in self.judged
         )  # fmt: skip
 
 

@@ -124,12 +124,12 @@ def compute(cca: str, choice: Choice, means: Means, *, trials: int, first_seed: 
             trouble = common.Trouble(outcome=outcome, message=str(bad.most_common(1)[0][0]))
             return dataclasses.replace(identified, trouble=trouble)
     scores = identify_model.scores(ours, by_cell, cca)
-    exported = {_exported(m) for measurements in by_cell.values() for m in measurements} - {None}
+    exported = {_exported(m) for measurements in by_cell.values() for m in measurements}
     return dataclasses.replace(
         identified,
         scores=tuple(scores),
         conclusion=identify_model.conclusion(scores),
-        exported=tuple(sorted(words for words in exported if words)),
+        exported=tuple(sorted(filter(None, exported))),
         rates=tuple(rates(ours, trials, spread) for spread in (False, True)),
     )
 
