@@ -133,8 +133,7 @@ def test_two_zones_may_not_have_one_id(tmp_path):
     (tmp_path / "a").mkdir()
     copied = tmp_path / "a" / SHIPPED.name
     copied.write_text(SHIPPED.read_text())
-    with pytest.raises(UserError, match="is also the id of"):
-        list(lint.check_all([SHIPPED, copied]))
+    assert "is also the id of" in refusal(list, lint.check_all([SHIPPED, copied]))
 
 
 def backwards(value):
@@ -177,8 +176,7 @@ def test_versions_of_a_zone_are_compared(file):
     other_rule = file(changed(margin_rule={**DOCUMENT["margin_rule"], "relative": 0.2}))
     status, text = shown(zones.diff, SHIPPED, other_rule)
     assert status == 1 and "margin rule, relative: 0.1 -> 0.2" in text
-    with pytest.raises(UserError, match="metric differs"):
-        shown(zones.diff, SHIPPED, paths.data("zones", "reno", "loss-packets.json"))
+    assert "metric differs" in refusal(shown, zones.diff, SHIPPED, paths.data("zones", "reno", "loss-packets.json"))
 
 
 def test_the_split_part_of_a_zone_is_drawn():
@@ -196,8 +194,7 @@ def test_a_zone_is_drawn_by_its_id():
     assert f"{small.low:.2g}..{small.high:.2g}" in text and "0.00.." not in text
     with pytest.raises(UserError, match="nothing is neither a zone file nor the id of a zone; give an id such as cu"):
         shown(zones.show, "nothing")
-    with pytest.raises(UserError, match="give an id such as reno/heatmap"):
-        shown(zones.show, "reno")
+    assert "give an id such as reno/heatmap" in refusal(shown, zones.show, "reno")
 
 
 def test_ids_of_zones_that_ship_are_made_of_folder_and_file():
@@ -234,5 +231,4 @@ def test_zones_that_hold_are_a_document():
 def test_what_is_no_zone_is_no_traceback_of_fmt(tmp_path, raw):
     path = tmp_path / "z.json"
     path.write_text(json.dumps(raw))
-    with pytest.raises(UserError, match=r"z\.json"):
-        lint.format_file(path, write=False)
+    assert "z.json" in refusal(lint.format_file, path, write=False)

@@ -9,7 +9,7 @@ import threading
 import click.testing
 import pytest
 import rich.console
-from helpers import measurement, measurements, measurements_of, of_trial, zone
+from helpers import measurement, measurements, measurements_of, of_trial, refusal, zone
 
 from conformance.catalogue import documents, mutant_record
 from conformance.cli import main
@@ -113,8 +113,7 @@ def test_each_source_gets_the_patch_made_for_it_and_all_have_the_same_bugs():
     names = {version: mutants.patch_for(version).name for version in ((6, 12), (6, 18), (7, 2), (7, 9))}
     assert list(names.values()) == ["linux-6.12.patch"] * 2 + ["linux-7.2.patch"] * 2
     assert parameters_of(mutants.patch_for((6, 12))) == parameters_of(mutants.patch_for((7, 2)))
-    with pytest.raises(UserError, match=r"no patch for Linux 6\.1"):
-        mutants.patch_for((6, 1))
+    assert "no patch for Linux 6.1" in refusal(mutants.patch_for, (6, 1))
 
 
 #: parameters of tcp_cubic.c in Linux 6.12 and 7.2
@@ -174,8 +173,7 @@ def test_a_corpus_that_is_wrong_names_file_and_place(tmp_path, change, words):
     with pytest.raises(UserError, match=f"mutants.json.*{words}"):
         model.from_json(schema.load("mutants", path), path)
     path.write_text(json.dumps({"mutants": [entry, entry]}))
-    with pytest.raises(UserError, match="cubic-x is listed twice"):
-        model.from_json(schema.load("mutants", path), path)
+    assert "cubic-x is listed twice" in refusal(model.from_json, schema.load("mutants", path), path)
 
 
 # Kernel variants.
@@ -393,8 +391,7 @@ def test_the_record_is_of_all_mutants_and_what_told_comes_first(made_up, monkeyp
     monkeypatch.setattr(documents, "zone_files", lambda kind, profile="atc25": [])
     values, measured = made_up
     values.update({mutant.id: 0.7 for mutant in CORPUS})
-    with pytest.raises(UserError, match="--record keeps the score of all mutants"):
-        ran(IDS, PLAN, True, None, console)
+    assert "--record keeps the score of all mutants" in refusal(ran, IDS, PLAN, True, None, console)
     assert ran((), PLAN, True, None, console) == 0
     kept = {(one.mutant, one.cell): one for one in mutant_record.load()}
     assert kept[IDS[0], A].values == {"utilization": [0.5] * 5}
@@ -486,16 +483,14 @@ def test_a_zone_that_counts_no_point_is_asked_to_reject_none(recorded):
     of_points = dataclasses.replace(of_points, id="cubic/fairness-jain")
     assert mutant_record.check(of_points, "z.json") == "judges nothing"
     recorded(did("cubic-a", A, 0.1), did("cubic-a", B, 0.1))
-    with pytest.raises(UserError, match="no cell counts, so it accepts every mutant"):
-        mutant_record.check(of_cells, "z.json")
+    assert "no cell counts, so it accepts every mutant" in refusal(mutant_record.check, of_cells, "z.json")
 
 
 def test_what_is_only_shown_rejects_no_mutant(recorded):
     interval = zone().intervals[A_CELL]
     made = zone(intervals={A: interval, B: dataclasses.replace(interval, counted=False)})
     recorded(did("cubic-a", A, 0.5), did("cubic-a", B, 0.9))
-    with pytest.raises(UserError, match="accepts every mutant"):
-        mutant_record.check(made, "z.json")
+    assert "accepts every mutant" in refusal(mutant_record.check, made, "z.json")
     recorded(did("cubic-a", A, 0.9), did("cubic-a", B, 0.5))
     assert mutant_record.check(made, "z.json") == "rejects 1 of 1 mutants"
 
@@ -506,8 +501,7 @@ def test_a_zone_of_an_algorithm_without_mutants_is_tried_on_all_others(recorded)
     with pytest.raises(UserError, match="it accepts every mutant of any algorithm that it was tried on"):
         mutant_record.check(zone(0.0, 1.0), "z.json")
     recorded(did("reno-a", A_CELL, 0.9), did("cubic-a", A_CELL, 0.5))
-    with pytest.raises(UserError, match=r"it accepts every mutant that it was tried on \(cubic-a\)"):
-        mutant_record.check(zone(), "z.json")
+    assert "it accepts every mutant that it was tried on (cubic-a)" in refusal(mutant_record.check, zone(), "z.json")
 
 
 def test_one_metric_of_a_scenario_may_show_only_what_others_mutants_do(recorded):
@@ -530,8 +524,7 @@ def test_zones_are_judged_as_they_are(recorded):
     """A zone that was widened after the mutants were measured is judged by its present width."""
     recorded(did("cubic-a", A_CELL, 0.7))
     assert mutant_record.check(zone(), "z.json") == "rejects 1 of 1 mutants"
-    with pytest.raises(UserError, match="accepts every mutant"):
-        mutant_record.check(zone(0.0, 1.0), "z.json")
+    assert "accepts every mutant" in refusal(mutant_record.check, zone(0.0, 1.0), "z.json")
 
 
 def test_a_mutant_that_a_zone_rejected_is_not_lost_without_a_word(recorded, monkeypatch):
@@ -547,8 +540,7 @@ def test_a_mutant_that_a_zone_rejected_is_not_lost_without_a_word(recorded, monk
     assert mutant_record.check(wider, "z.json") == "rejects 1 of 2 mutants"
     # A mutant that no longer exists is no loss.
     recorded(did("cubic-b", A_CELL, 0.5), did("cubic-c", A_CELL, 0.9))
-    with pytest.raises(UserError, match="it now accepts cubic-b, which"):
-        mutant_record.check(zone(), "z.json")
+    assert "it now accepts cubic-b, which" in refusal(mutant_record.check, zone(), "z.json")
     recorded(did("cubic-c", A_CELL, 0.9))
     assert mutant_record.check(zone(), "z.json") == "rejects 1 of 1 mutants"
     for text in ("[]", '{"a": 5}', "{"):
@@ -582,8 +574,7 @@ def test_what_was_measured_under_another_profile_or_timed_out_says_nothing_more_
     recorded(did("cubic-a", A_CELL, 0.9, profile_digest="0" * 16))
     assert mutant_record.check(zone(), "z.json") == "tried on no mutants"
     recorded(did("cubic-a", A_CELL, 0.9, timed_out=[True] * 5))
-    with pytest.raises(UserError, match="accepts every mutant"):
-        mutant_record.check(zone(), "z.json")
+    assert "accepts every mutant" in refusal(mutant_record.check, zone(), "z.json")
     recorded(did("cubic-a", A_CELL, 0.1, timed_out=[True] * 5))
     assert mutant_record.check(zone(), "z.json") == "rejects 1 of 1 mutants"
 
@@ -627,8 +618,7 @@ def test_the_record_is_of_the_mutants_there_are_and_of_every_zone_of_their_algor
 
 
 def test_a_score_that_cannot_be_written_is_the_users_to_mend(tmp_path):
-    with pytest.raises(UserError, match="name another file with --out"):
-        scores.write([], tmp_path)
+    assert "name another file with --out" in refusal(scores.write, [], tmp_path)
 
 
 # Real guests.

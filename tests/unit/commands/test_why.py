@@ -63,8 +63,7 @@ def test_packets_are_told_by_side_and_protocol():
     assert len(theirs[0].identity) == 96
     assert pcap.packets(data, 17, SERVER, clients=[bytes((10, 0, 0, 2))]) == ([], [])
     assert pcap.first_s(data) == 5 + 1e-9
-    with pytest.raises(UserError, match="no frame"):
-        pcap.first_s(capture([]))
+    assert "no frame" in helpers.refusal(pcap.first_s, capture([]))
 
 
 def test_a_packet_whose_target_changes_on_the_way_is_the_same_where_clients_move():
@@ -82,8 +81,7 @@ def test_a_packet_whose_target_changes_on_the_way_is_the_same_where_clients_move
 @pytest.mark.parametrize("cut", [1, 10, 40])
 def test_a_capture_that_ends_early_is_an_error(cut):
     data = capture([(5, 1, frame(SERVER, b"a" * 200))])
-    with pytest.raises(UserError, match="ends in the middle"):
-        pcap.packets(data[:-cut] if cut > 1 else data + b"\0", 17, SERVER)
+    assert "ends in the middle" in helpers.refusal(pcap.packets, data[:-cut] if cut > 1 else data + b"\0", 17, SERVER)
 
 
 @given(st.binary(max_size=300))
@@ -157,8 +155,7 @@ def test_of_a_capture_that_is_full_what_came_first_is_looked_at(tmp_path):
         captured = {tracing.captures().sent: (2000, full), "emulator-to_client": (len(came), 0)}
         return tracing._flow(made, captured, tmp_path, 17)
 
-    with pytest.raises(UserError, match="that came out of the queue never entered it"):
-        read(0)
+    assert "that came out of the queue never entered it" in helpers.refusal(read, 0)
     found, full_s = read(1000)
     assert full_s == pytest.approx(sent[1999].seconds, abs=1e-6)
     assert 1800 < len(found.sent_s) <= 2000
@@ -172,8 +169,7 @@ def test_captures_of_two_transfers_are_an_error():
     others = [p._replace(identity=p.identity + b"x") for p in packets]
     with pytest.raises(UserError, match="never entered"):
         flow.flow(packets, others, [], forward_s=0.01, back_s=0.01, bytes_per_s=1e6)
-    with pytest.raises(UserError, match="too few"):
-        flow.flow(packets, [], [], forward_s=0.01, back_s=0.01, bytes_per_s=1e6)
+    assert "too few" in helpers.refusal(flow.flow, packets, [], [], forward_s=0.01, back_s=0.01, bytes_per_s=1e6)
     with pytest.raises(UserError, match="clocks"):
         early = [p._replace(seconds=0.0) for p in packets]
         flow.flow(packets, early, [], forward_s=0.01, back_s=0.01, bytes_per_s=1e6)
@@ -477,16 +473,14 @@ def ask(tmp_path, algorithm="cubic", choice=STACK, target=None, changes=False):
 
 def test_mistakes_are_named(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="is not empty"):
-        ask(tmp_path, target=tmp_path)
+    assert "is not empty" in helpers.refusal(ask, tmp_path, target=tmp_path)
 
 
 @pytest.mark.guest
 def test_what_a_stack_does_not_offer_is_unsupported_and_what_nothing_has_is_a_mistake(tmp_path):
     status, text = ask(tmp_path, algorithm="reno", choice=benches.Choice(stack=RELABELLED))
     assert status == 4 and "does not offer" in text
-    with pytest.raises(UserError, match=r"does not offer cubik; did you mean cubic\?"):
-        ask(tmp_path, algorithm="cubik")
+    assert "does not offer cubik; did you mean cubic?" in helpers.refusal(ask, tmp_path, algorithm="cubik")
 
 
 @pytest.mark.guest

@@ -5,13 +5,12 @@ import threading
 
 import fake_room
 import pytest
-from helpers import at_once, line
+from helpers import at_once, line, refusal
 
 from conformance.catalogue import documents
 from conformance.catalogue.questions import cell_questions, split_questions
 from conformance.engine import benches, execute
 from conformance.engine.execute import Execution
-from conformance.model.errors import UserError
 from conformance.model.judging import seeds
 from conformance.model.judging.session import plan
 from conformance.model.judging.verdict import Status
@@ -205,8 +204,7 @@ def test_who_waits_for_a_repeat_is_told_of_an_interrupt(tmp_path):
     with Execution(asked, benches.find(), store.Store(tmp_path / "r.jsonl"), new=violates) as execution:
         judged = execution.ask(asked.questions[0])
         assert room.stuck.wait(PATIENCE_S)
-    with pytest.raises(UserError, match="interrupted"):
-        execution.repeat(judged)
+    assert "interrupted" in refusal(execution.repeat, judged)
 
 
 def test_two_sessions_with_one_results_file_repeat_once(session, tmp_path):

@@ -8,6 +8,7 @@ import subprocess
 import tarfile
 
 import pytest
+from helpers import refusal
 
 from conformance.kernel import build, source, store, suites
 from conformance.model.errors import UserError
@@ -24,8 +25,7 @@ def tree(tmp_path):
 
 
 def test_no_kernel_names_the_command_that_builds_one(own_cache):
-    with pytest.raises(UserError, match="run `conformance kernel build`"):
-        store.find()
+    assert "run `conformance kernel build`" in refusal(store.find)
     for name, command in (
         ("default", "build`"),
         (
@@ -84,18 +84,14 @@ def test_a_kernel_of_another_version_of_the_suite_is_told_from_todays(own_cache,
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "x" * 65])
 def test_names_that_are_no_file_names_are_refused(name):
-    with pytest.raises(UserError, match="kernel name"):
-        store.check_name(name)
+    assert "kernel name" in refusal(store.check_name, name)
 
 
 def test_sources_that_are_none_are_refused(tmp_path):
-    with pytest.raises(UserError, match="no such file, folder or linux-source package"):
-        source.locate(str(tmp_path / "nowhere"))
-    with pytest.raises(UserError, match="it has no arch/um"):
-        source.locate(str(tmp_path))
+    assert "no such file, folder or linux-source package" in refusal(source.locate, str(tmp_path / "nowhere"))
+    assert "it has no arch/um" in refusal(source.locate, str(tmp_path))
     (tmp_path / "t.tar").write_bytes(b"no tarball")
-    with pytest.raises(UserError, match="cannot unpack"):
-        source.unpack(tmp_path / "t.tar", tmp_path / "into" / "linux")
+    assert "cannot unpack" in refusal(source.unpack, tmp_path / "t.tar", tmp_path / "into" / "linux")
 
 
 def test_a_package_is_not_mistaken_for_one_with_a_longer_number(tmp_path):
@@ -122,8 +118,7 @@ def test_a_tarball_unpacks_without_its_top_folder(tree, tmp_path):
 
 
 def test_a_missing_patch_is_an_error_before_anything_is_unpacked(tree):
-    with pytest.raises(UserError, match="no such file"):
-        build.build("x", str(tree), ["/nonexistent.patch"])
+    assert "no such file" in refusal(build.build, "x", str(tree), ["/nonexistent.patch"])
 
 
 def test_a_patch_that_does_not_apply_is_named(tree, tmp_path, own_cache, monkeypatch):
@@ -131,8 +126,7 @@ def test_a_patch_that_does_not_apply_is_named(tree, tmp_path, own_cache, monkeyp
     monkeypatch.setattr(build, "own_patches", lambda version: [])
     bad = tmp_path / "bbr9.patch"
     bad.write_text("--- a/Makefile\n+++ b/Makefile\n@@ -1 +1 @@\n-nothing like it\n+x\n")
-    with pytest.raises(UserError, match=r"bbr9\.patch does not apply to this source"):
-        build.build("x", str(tree), [bad])
+    assert "bbr9.patch does not apply to this source" in refusal(build.build, "x", str(tree), [bad])
     assert not list((own_cache / "build").glob("*"))
 
 
@@ -159,8 +153,7 @@ def test_an_option_that_kconfig_dropped_is_an_error(tmp_path):
     config = tmp_path / ".config"
     config.write_text("CONFIG_A=y\n")
     build._check_config(config, "CONFIG_A=y\n# a comment\nCONFIG_B=y # optional: new in 7.0\n")
-    with pytest.raises(UserError, match="does not offer CONFIG_C=y"):
-        build._check_config(config, "CONFIG_A=y\nCONFIG_C=y\n")
+    assert "does not offer CONFIG_C=y" in refusal(build._check_config, config, "CONFIG_A=y\nCONFIG_C=y\n")
 
 
 @pytest.mark.parametrize(
@@ -177,8 +170,7 @@ def test_each_source_gets_the_patches_for_its_version_in_order(version, count, f
 
 
 def test_a_source_older_than_our_patches_is_refused():
-    with pytest.raises(UserError, match=r"no patches for Linux 5\.10; give a source of 6\.1 or later"):
-        build.own_patches((5, 10))
+    assert "no patches for Linux 5.10; give a source of 6.1 or later" in refusal(build.own_patches, (5, 10))
 
 
 def test_the_version_is_what_the_makefile_says(tree, tmp_path):
@@ -188,8 +180,7 @@ def test_the_version_is_what_the_makefile_says(tree, tmp_path):
         tar.add(tree, "linux-source-6.12")
     assert source.version(tarball) == (6, 12)
     (tree / "Makefile").write_text("all:\n")
-    with pytest.raises(UserError, match="names no version"):
-        source.version(tree)
+    assert "names no version" in refusal(source.version, tree)
 
 
 def test_a_package_that_debian_replaced_is_replaced_where_any_new_one_will_do():

@@ -12,7 +12,7 @@ import time
 import click.testing
 import pytest
 import rich.console
-from helpers import at_once
+from helpers import at_once, refusal
 
 from conformance.cli import main
 from conformance.commands import adapter_new
@@ -130,8 +130,7 @@ def test_what_is_built_runs_where_compilers_are_missing(stack, tmp_path, monkeyp
     first = adapter.load(manifest)
     compiler.unlink()
     assert adapter.load(manifest) == first
-    with pytest.raises(UserError, match="building built needs compiler"):
-        adapter.build(manifest, again=True)
+    assert "building built needs compiler" in refusal(adapter.build, manifest, again=True)
 
 
 def test_what_a_read_only_cache_holds_is_not_built(stack, own_cache, tmp_path, monkeypatch):
@@ -353,13 +352,11 @@ def test_who_fetches_is_the_users_choice(stack, tmp_path):
     pathlib.Path(manifest).write_text(json.dumps({**about, "client_chooses": True}))
     (other / "adapter.json").write_text(json.dumps({**about, "name": "other"}))
     assert adapter.load(manifest, adapter.OWN).client is None
-    with pytest.raises(UserError, match="built's own client requests the algorithm"):
-        adapter.load(manifest, str(other / "adapter.json"))
+    assert "built's own client requests the algorithm" in refusal(adapter.load, manifest, str(other / "adapter.json"))
     by_another_path = pathlib.Path(manifest).parent / ".." / pathlib.Path(manifest).parent.name / "adapter.json"
     assert adapter.load(manifest, str(by_another_path)).client is None
     pathlib.Path(manifest).write_text(json.dumps({**about, "client_chooses": True, "client": "other"}))
-    with pytest.raises(UserError, match="/client: "):
-        adapter.load(manifest)
+    assert "/client: " in refusal(adapter.load, manifest)
     pathlib.Path(manifest).write_text(json.dumps(about))
     # Each names the other as its client: only the other's own client is used, not its choice of a client.
     (other / "adapter.json").write_text(json.dumps({**about, "name": "other", "client": "built"}))
@@ -474,5 +471,4 @@ def test_sharing_without_a_build_is_refused(stack):
     about = json.loads(path.read_text())
     del about["build"]
     path.write_text(json.dumps({**about, "shares": ["stack"]}))
-    with pytest.raises(UserError, match=r"adapter\.json: /: 'build' is a dependency of 'shares'"):
-        adapter.load(str(path))
+    assert "adapter.json: /: 'build' is a dependency of 'shares'" in refusal(adapter.load, str(path))

@@ -93,8 +93,7 @@ def test_a_marked_packet_is_the_same_packet_and_a_doubled_one_is_no_stranger():
 def test_captures_of_two_transfers_are_refused():
     with pytest.raises(UserError, match="never sent"):
         packets.matched(*map(frames, ([frame(0, 0.0)], [frame(number, 1.0) for number in range(100, 120)], [])))
-    with pytest.raises(UserError, match="nothing"):
-        packets.matched(*map(frames, ([], [], [])))
+    assert "nothing" in helpers.refusal(packets.matched, *map(frames, ([], [], [])))
 
 
 @pytest.mark.parametrize(
@@ -202,8 +201,7 @@ def test_an_error_and_an_unsupported_algorithm_say_nothing_of_the_stack():
 def test_runs_that_are_unlike_are_refused():
     one = measured(lossy(1))
     other = helpers.of_trial(one, lab_digest="8" * 16)
-    with pytest.raises(UserError, match="different runs"):
-        judge(RENO, [one, other])
+    assert "different runs" in helpers.refusal(judge, RENO, [one, other])
 
 
 def test_one_value_a_trial_takes_as_many_trials_as_the_family_asks_for():
@@ -381,8 +379,7 @@ def test_the_schema_refuses_other_ids_and_networks_of_two_kinds_or_none(change, 
 
 
 def test_a_clause_that_is_misspelt_is_named():
-    with pytest.raises(UserError, match="CL999"):
-        clauses.find("CL999")
+    assert "CL999" in helpers.refusal(clauses.find, "CL999")
 
 
 DRAFTS = clauses.first_for("bbrv3").drafts

@@ -4,7 +4,7 @@ import contextlib
 import copy
 
 import pytest
-from helpers import NETWORK, facts, scheme, setting, trial_at
+from helpers import NETWORK, facts, refusal, scheme, setting, trial_at
 from hypothesis import example, given, strategies as st
 from test_calibration import GOOD, QDISCS
 from test_setting import cells as any_cell
@@ -80,8 +80,7 @@ def test_ids():
     assert setting(CLIENTS).id == CLIENTS.id
     assert parse_path(path().id) == (CLIENTS, SERVERS)
     for wrong in ("10mbps-20ms-1pct", "a+b", "1+2+3", ""):
-        with pytest.raises(UserError, match="not of the form"):
-            parse_path(wrong)
+        assert "not of the form" in refusal(parse_path, wrong)
 
 
 def test_a_cell_is_the_setting_it_was_before_there_were_paths():

@@ -190,8 +190,7 @@ def test_paths_of_two_segments_are_not_cells():
     segments = (Cell(10, 20, 0), Cell(50, 60, 1))
     path = changed(setting(), cell=end_to_end(segments), segments=segments)
     made = of_trial(measurement(), setting=path)
-    with pytest.raises(UserError, match="only of paths with two segments"):
-        heatmaps.all_series([made])
+    assert "only of paths with two segments" in refusal(heatmaps.all_series, [made])
     assert len(heatmaps.all_series([made, measurement()])) == 1
 
 

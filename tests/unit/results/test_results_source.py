@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from helpers import measurement, results_file
+from helpers import measurement, refusal, results_file
 
 from conformance.model.errors import UserError
 from conformance.model.metrics.table import METRICS
@@ -36,7 +36,6 @@ def test_lines_that_were_all_cut_short_are_said_to_be(tmp_path):
     with pytest.raises(UserError, match=r"^no results in .*trunc\.jsonl: the only line there was cut short; measure"):
         Source([path])
     path.write_bytes(lines[0][:200] + b"\n" + lines[1][:300] + b"\n")
-    with pytest.raises(UserError, match="all 2 lines there were cut short"):
-        Source([path])
+    assert "all 2 lines there were cut short" in refusal(Source, [path])
     path.write_bytes(lines[0][:200] + b"\n" + lines[1] + b"\n")
     assert len(Source([path]).measurements) == 1

@@ -132,8 +132,7 @@ def test_a_line_that_another_process_broke_is_named_by_its_number_in_the_file(pa
     assert kept.find(measurement(seed=9).trial) is None
     with open(path, "a") as f:
         f.write("not ours\n")
-    with pytest.raises(UserError, match=r"results\.jsonl:3: not a JSON line"):
-        kept.find(measurement(seed=3).trial)
+    assert "results.jsonl:3: not a JSON line" in refusal(kept.find, measurement(seed=3).trial)
 
 
 def test_a_result_with_a_missing_field_names_it(path):
@@ -141,8 +140,7 @@ def test_a_result_with_a_missing_field_names_it(path):
     data = json.loads(path.read_text())
     del data["trial"]["scheme"]["stack_digest"]
     path.write_text(json.dumps(data) + "\n")
-    with pytest.raises(UserError, match="stack_digest"):
-        store.read(path)
+    assert "stack_digest" in refusal(store.read, path)
 
 
 LINE = dataclasses.replace(measurement(), evidence={"interfaces": counted(2000, 1990)}).to_json()
@@ -172,8 +170,7 @@ def test_whatever_stands_in_a_line_it_is_named_or_can_be_counted_with(tmp_path, 
 def test_a_line_that_is_no_json_is_named(path, line):
     path.parent.mkdir()
     path.write_text(line + "\n", encoding="utf-8", errors="surrogatepass")
-    with pytest.raises(UserError, match=r"results\.jsonl:1: not a JSON line"):
-        store.read(path)
+    assert "results.jsonl:1: not a JSON line" in refusal(store.read, path)
 
 
 def test_threads_do_not_mix_lines(path):
@@ -221,8 +218,7 @@ except UserError as error:
 
 def test_results_that_cannot_be_written_are_an_error_at_the_start(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot write results"):
-        store.Store(tmp_path / "file" / "results.jsonl")
+    assert "cannot write results" in refusal(store.Store, tmp_path / "file" / "results.jsonl")
 
 
 @given(st.floats(0, 1, exclude_max=True))
@@ -244,14 +240,11 @@ def test_compressed_results_are_read_like_any_other_and_never_added_to(path, suf
     packed.write_bytes(pack(path.read_bytes()))
     assert list(store.scan(packed)) == list(store.scan(path))
     assert [store.read_at(packed, at) for _, at, _ in store.scan(packed)] == store.read(path)
-    with pytest.raises(UserError, match="is compressed, and can only be read"):
-        store.Store(packed)
+    assert "is compressed, and can only be read" in refusal(store.Store, packed)
     packed.write_bytes(pack(path.read_bytes())[:-20])
-    with pytest.raises(UserError, match="it is damaged, or not in"):
-        store.read(packed)
+    assert "it is damaged, or not in" in refusal(store.read, packed)
     packed.write_bytes(path.read_bytes())
-    with pytest.raises(UserError, match="it is damaged, or not in"):
-        store.read(packed)
+    assert "it is damaged, or not in" in refusal(store.read, packed)
 
 
 def test_a_damaged_gz_file_is_named(tmp_path):
@@ -259,8 +252,7 @@ def test_a_damaged_gz_file_is_named(tmp_path):
     packed = bytearray(gzip.compress(store.dumps(measurement()) * 50))
     packed[40:46] = b"\xff" * 6
     path.write_bytes(packed)
-    with pytest.raises(UserError, match=r"z\.jsonl\.gz: it is damaged, or not in \.gz format"):
-        store.read(path)
+    assert "z.jsonl.gz: it is damaged, or not in .gz format" in refusal(store.read, path)
 
 
 def test_a_compressed_file_of_several_streams_is_read_whole(tmp_path):
@@ -269,8 +261,7 @@ def test_a_compressed_file_of_several_streams_is_read_whole(tmp_path):
     path.write_bytes(first + bytes(8) + second)
     assert [m.trial.seed for m in store.read(path)] == [1, 2]
     path.write_bytes(first + second[:-20])
-    with pytest.raises(UserError, match="damaged"):
-        store.read(path)
+    assert "damaged" in refusal(store.read, path)
 
 
 @pytest.mark.parametrize("pack", [lzma.compress, gzip.compress])
@@ -278,15 +269,13 @@ def test_what_a_small_file_decompresses_to_is_bounded(tmp_path, monkeypatch, pac
     monkeypatch.setattr(lines, "LONGEST", 1_000_000)
     path = tmp_path / f"results.jsonl.{'xz' if pack is lzma.compress else 'gz'}"
     path.write_bytes(pack(b" " * 3_000_000))
-    with pytest.raises(UserError, match=r"bytes hold more than 1 MB; decompress it"):
-        store.read(path)
+    assert "bytes hold more than 1 MB; decompress it" in refusal(store.read, path)
 
 
 def test_a_compressed_file_may_not_ask_for_much_memory(tmp_path):
     path = tmp_path / "results.jsonl.xz"
     path.write_bytes(lzma.compress(b"\n", filters=[{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 27}]))
-    with pytest.raises(UserError, match="limit"):
-        store.read(path)
+    assert "limit" in refusal(store.read, path)
 
 
 def test_reading_compressed_results_leaves_no_file_behind_however_it_ends(tmp_path, monkeypatch):
@@ -305,15 +294,13 @@ def test_a_line_that_is_too_long_is_named(path, monkeypatch, read):
     with open(path, "ab") as f:
         f.write(b'{"evidence":' + b" " * 100_000)  # a line without its end would pass for one that was cut short
     monkeypatch.setattr(lines, "LONGEST", 50_000)
-    with pytest.raises(UserError, match=r"results\.jsonl:2: the line is longer than 0\.05 MB"):
-        read(path)
+    assert "results.jsonl:2: the line is longer than 0.05 MB" in refusal(read, path)
 
 
 def test_a_line_that_is_too_long_is_not_added(path, monkeypatch):
     kept = store.Store(path)
     monkeypatch.setattr(lines, "LONGEST", 100)
-    with pytest.raises(UserError, match="choose a shorter transfer"):
-        kept.add(measurement(0.5, 1))
+    assert "choose a shorter transfer" in refusal(kept.add, measurement(0.5, 1))
     assert path.read_bytes() == b""
 
 
@@ -373,5 +360,4 @@ def test_control_characters_in_what_names_a_trial_are_refused(path):
     setting = helpers.changed(measurement().trial.setting, sysctls=(("net.ipv4.a", "1\x1b[2J"),))
     path.parent.mkdir()
     path.write_bytes(store.dumps(of_trial(measurement(), setting=setting)))
-    with pytest.raises(UserError, match=r"results\.jsonl:1: /trial/setting/sysctls/net\.ipv4\.a: control characters"):
-        store.read(path)
+    assert "results.jsonl:1: /trial/setting/sysctls/net.ipv4.a: control characters" in refusal(store.read, path)

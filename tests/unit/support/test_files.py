@@ -5,6 +5,7 @@ import shutil
 import threading
 
 import pytest
+from helpers import refusal
 
 from conformance.model.errors import UserError
 from conformance.support import files
@@ -40,8 +41,7 @@ def test_a_link_stays_one_and_leads_to_what_is_new(tmp_path):
         assert target.read_bytes() == content
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
-    with pytest.raises(UserError, match="Too many levels of symbolic links"):
-        files.write(loop, b"1")
+    assert "Too many levels of symbolic links" in refusal(files.write, loop, b"1")
     assert loop.is_symlink()
 
 
@@ -82,15 +82,13 @@ def test_a_file_whose_folder_takes_no_other_is_written_to_once_its_content_is_wh
         f.write(b"half")
         raise KeyboardInterrupt
     assert path.read_bytes() == b"before"
-    with pytest.raises(UserError, match="cannot write"):
-        files.write(tmp_path / "new", b"1")
+    assert "cannot write" in refusal(files.write, tmp_path / "new", b"1")
 
 
 def test_a_disk_without_room_leaves_what_was_there(tmp_path, no_new_file):
     path = files.write(tmp_path / "file", b"before")
     no_new_file(errno.ENOSPC)
-    with pytest.raises(UserError, match="No space left"):
-        files.write(path, b"after")
+    assert "No space left" in refusal(files.write, path, b"after")
     assert path.read_bytes() == b"before"
 
 
@@ -143,7 +141,5 @@ def test_what_is_kept_is_never_mingled(tmp_path):
     files._aside(tmp_path).mkdir()  # left by a run that was killed
     files.check_empty(tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="is not empty; name another folder"):
-        files.check_empty(tmp_path)
-    with pytest.raises(UserError, match="Not a directory; name another folder"):
-        files.check_empty(tmp_path / "file")
+    assert "is not empty; name another folder" in refusal(files.check_empty, tmp_path)
+    assert "Not a directory; name another folder" in refusal(files.check_empty, tmp_path / "file")

@@ -4,6 +4,7 @@ import json
 
 import jsonschema
 import pytest
+from helpers import refusal
 
 from conformance.commands import schemas
 from conformance.model.errors import UserError
@@ -47,8 +48,7 @@ def test_what_no_schema_can_refuse_is_refused(tmp_path, text, words):
 
 
 def test_a_document_is_read_up_to_its_bound():
-    with pytest.raises(UserError, match="cannot read /dev/zero: it has more than 4 MB"):
-        schema.read("/dev/zero")
+    assert "cannot read /dev/zero: it has more than 4 MB" in refusal(schema.read, "/dev/zero")
 
 
 @pytest.mark.parametrize("items", [[1] * 20_000, [1, "a"] * 10_000], ids=["alike", "unlike"])
@@ -59,8 +59,7 @@ def test_of_many_errors_few_are_made(monkeypatch, items):
     init = errors._Error.__init__
     monkeypatch.setattr(errors._Error, "__init__", lambda self, *a, **b: made.append(1) or init(self, *a, **b))
     document = {"version": 1, "expected": [{"zone": "a/b", "cells": items, "verdict": "violates", "reason": "x"}] * 20}
-    with pytest.raises(UserError, match="/expected/"):
-        schema.check("expected", document, "here")
+    assert "/expected/" in refusal(schema.check, "expected", document, "here")
     assert len(made) < 1000
 
 
@@ -90,11 +89,9 @@ def test_a_document_that_was_read_before_is_not_checked_again_and_one_that_chang
         with pytest.raises(UserError, match=f"{path}: /"):
             schema.load(name, path)
     path.write_text('{"version": 1, "expected": 17}\n')
-    with pytest.raises(UserError, match="/expected: 17 is not of type 'array'"):
-        schema.load("expected", path)
+    assert "/expected: 17 is not of type 'array'" in refusal(schema.load, "expected", path)
 
 
 def test_items_that_are_alike_are_refused():
     entry = {"zone": "a/b", "cells": ["x", "x"], "verdict": "violates", "reason": "x"}
-    with pytest.raises(UserError, match="an item appears twice"):
-        schema.check("expected", {"version": 1, "expected": [entry]}, "here")
+    assert "an item appears twice" in refusal(schema.check, "expected", {"version": 1, "expected": [entry]}, "here")
