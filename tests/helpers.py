@@ -8,7 +8,9 @@ import math
 import threading
 import types
 
+import click.testing
 import pytest
+import rich.console
 from hypothesis import strategies as st
 
 from conformance.catalogue import documents, own_kind
@@ -393,6 +395,20 @@ def replaced(data, place, value):
 def pointed(data, pointer, value):
     """Return a copy of a document with `value` at a JSON pointer."""
     return replaced(data, [int(step) if step.isdigit() else step for step in pointer.split("/")[1:]], value)
+
+
+def invoke(*arguments, **options):
+    """Run `conformance` with these arguments in this process; return click's result."""
+    from conformance.cli import main
+
+    return click.testing.CliRunner().invoke(main, [str(argument) for argument in arguments], **options)
+
+
+def shown(show, *arguments, width=300):
+    """Return what a function prints that takes these arguments and then a console."""
+    console = rich.console.Console(record=True, width=width, markup=False)
+    show(*arguments, console)
+    return console.export_text()
 
 
 def refusal(function, *arguments, **options):

@@ -5,18 +5,15 @@ Nothing is measured here, so a difference comes from judging or from rendering.
 """
 
 import gzip
-import io
 import json
 import pathlib
 
-import click.testing
 import fake_room
 import pytest
-import rich.console
+from helpers import invoke, shown
 from test_lists import same_as_golden
 
 from conformance.catalogue import documents
-from conformance.cli import main
 from conformance.engine import benches
 from conformance.lab import manifest
 from conformance.model.networks.proxy import Proxy
@@ -65,7 +62,7 @@ def frozen(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    return click.testing.CliRunner().invoke(main, list(arguments))
+    return invoke(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +86,7 @@ def test_the_front_page_of_the_site(frozen):
 
 
 def test_tables_in_a_terminal(frozen):
-    text = io.StringIO()
-    terminal.show(heatmaps.all_series(store.read(frozen)), rich.console.Console(file=text, width=120))
-    same_as_golden("terminal.txt", text.getvalue())
+    same_as_golden("terminal.txt", shown(terminal.show, heatmaps.all_series(store.read(frozen)), width=120))
 
 
 def test_exports(frozen):

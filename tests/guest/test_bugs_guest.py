@@ -3,13 +3,12 @@
 import functools
 import json
 
-import click.testing
 import kernel_stack
 import pytest
+from helpers import invoke
 
 from conformance.catalogue import bugs
 from conformance.catalogue.bugs import Bug, Build
-from conformance.cli import main
 from conformance.commands import compare_clauses
 from conformance.model.clauses import changes
 
@@ -64,7 +63,7 @@ def run(catalogue, tmp_path, monkeypatch):
         command = ["dev", "bugs", "run", *entries, "--results", str(tmp_path / "r.jsonl"), "--format", "json"]
         command += ["--clause", "CL040", "--grid", "10mbps-20ms-1pct", "--budget", "30m"]
         command += [word for tree in catalogue.iterdir() for word in ("--source", f"{tree.name}={tree}")]
-        done = click.testing.CliRunner().invoke(main, command)
+        done = invoke(*command)
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 

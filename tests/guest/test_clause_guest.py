@@ -2,10 +2,9 @@
 
 import json
 
-import click.testing
 import pytest
+from helpers import invoke
 
-from conformance.cli import main
 from conformance.support import schema
 
 pytestmark = pytest.mark.guest
@@ -16,7 +15,7 @@ def judged(tmp_path):
     def run(*arguments):
         results = str(tmp_path / "results.jsonl")
         asked = ["clause", "run", *arguments, "--results", results, "--format", "json"]
-        done = click.testing.CliRunner().invoke(main, asked)
+        done = invoke(*asked)
         data = json.loads(done.stdout)
         schema.check("clause-run", data, "clause run")
         (clause,) = data["clauses"]

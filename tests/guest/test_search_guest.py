@@ -2,11 +2,10 @@
 
 import json
 
-import click.testing
 import kernel_stack
 import pytest
+from helpers import invoke
 
-from conformance.cli import main
 from conformance.support import schema
 
 pytestmark = pytest.mark.guest
@@ -32,7 +31,7 @@ def searched(stack, tmp_path, *more, status, tries=36):
     """Run a search, and return its document."""
     command = ["dev", "search", str(stack), "--results", str(tmp_path / "r.jsonl"), "--format", "json"]
     command += ["--tries", str(tries)]
-    done = click.testing.CliRunner().invoke(main, [*command, *more])
+    done = invoke(*command, *more)
     assert done.exit_code == status, done.output
     document = json.loads(done.stdout)
     schema.check("search", document, "what a search prints")
@@ -53,10 +52,10 @@ def test_a_stack_that_stands_still_after_an_outage_is_found_and_the_outage_is_wh
     assert again["best"] == document["best"] and again["sought"][0]["stack"] == sought["stack"]
     scenario_of = ["--scenario", str(kept / "standstill.json"), "--seed", "3001", "--packets-only"]
     command = ["trace", "cubic", "--stack", str(standing), *scenario_of]
-    done = click.testing.CliRunner().invoke(main, [*command, "--out", str(tmp_path / "trace")])
+    done = invoke(*command, "--out", tmp_path / "trace")
     assert done.exit_code == 0, done.output
     command = ["why", "cubic", "--stack", str(standing), "--scenario", str(kept / "standstill.json")]
-    done = click.testing.CliRunner().invoke(main, [*command, "--format", "json"])
+    done = invoke(*command, "--format", "json")
     assert done.exit_code in (0, 1), done.output
     schema.check("why", json.loads(done.stdout), "what why prints of a finding")
 

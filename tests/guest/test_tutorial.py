@@ -2,11 +2,9 @@
 
 import re
 
-import click.testing
 import helpers
 import pytest
 
-from conformance.cli import main
 from conformance.engine import benches
 from conformance.support import paths
 
@@ -29,6 +27,6 @@ def test_the_first_command_prints_what_the_tutorial_shows(tmp_path, monkeypatch)
     if scheme != helpers.reference_scheme("cubic"):
         pytest.skip(f"{scheme} is measured here; the tutorial shows {helpers.reference_scheme('cubic')}")
     monkeypatch.chdir(tmp_path)
-    done = click.testing.CliRunner().invoke(main, COMMAND.split()[1:], env={"COLUMNS": "96"})
+    done = helpers.invoke(*COMMAND.split()[1:], env={"COLUMNS": "96"})
     assert done.exit_code == 0, done.output
     assert flat(SHOWN, bench.adapter.version) in flat(done.output, bench.adapter.version)

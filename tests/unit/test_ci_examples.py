@@ -11,6 +11,7 @@ import subprocess
 import click
 import click.testing
 import pytest
+from helpers import invoke
 
 from conformance.cli import main
 from conformance.commands import gate
@@ -396,7 +397,7 @@ def test_the_gate_takes_what_its_step_gives_it_whatever_the_inputs(tmp_path, mon
 
     monkeypatch.setattr(gate, "compute", compute)
     (words,) = called
-    click.testing.CliRunner().invoke(main, words.split())
+    invoke(*words.split())
     (options,) = taken
     assert (options.baseline, options.why) == (given.get("baseline"), not given)
     assert options.strict and options.features and options.clauses and options.annotations

@@ -5,14 +5,12 @@ import io
 import json
 import types
 
-import click.testing
 import pytest
 import rich.console
-from helpers import CELL, JSON, counted, measurements, refusal, scheme, trial, zone
+from helpers import CELL, JSON, counted, invoke, measurements, refusal, scheme, trial, zone
 from hypothesis import given, strategies as st
 
 from conformance.catalogue import clause_record, clauses, documents, expectations
-from conformance.cli import main
 from conformance.commands import expect
 from conformance.engine import benches
 from conformance.lab import manifest
@@ -211,7 +209,7 @@ def test_a_link_that_leads_nowhere_does_not_say_that_nothing_is_known(tmp_path, 
 
 
 def test_any_build_is_no_choice():
-    done = click.testing.CliRunner().invoke(main, ["expect", "update", "quinn", "--any-build", "--kernel", "7.2"])
+    done = invoke("expect", "update", "quinn", "--any-build", "--kernel", "7.2")
     assert (done.exit_code, "leave out --kernel 7.2" in done.output) == (2, True)
 
 

@@ -2,12 +2,11 @@
 
 import collections
 import copy
-import io
 import json
 import re
 
+import helpers
 import pytest
-import rich.console
 from helpers import JSON, places, refusal, replaced
 from hypothesis import HealthCheck, given, settings, strategies as st
 
@@ -159,11 +158,10 @@ def test_one_form_is_canonical_to_the_byte_and_written_only_when_asked(tmp_path)
 
 def shown(compute, *arguments, width=160):
     """Return a command's exit status and output; check its document against its schema."""
-    console = rich.console.Console(file=io.StringIO(), width=width)
     found = compute(*arguments)
-    {zones.diff: shown_zones.show_difference, zones.show: shown_zones.show_zone}[compute](found, console)
     schema.check(f"zones-{compute.__name__}", json.loads(json.dumps(printed(found))), compute.__name__)
-    return found.exit_status, console.file.getvalue()
+    show = {zones.diff: shown_zones.show_difference, zones.show: shown_zones.show_zone}[compute]
+    return found.exit_status, helpers.shown(show, found, width=width)
 
 
 def test_versions_of_a_zone_are_compared(file):

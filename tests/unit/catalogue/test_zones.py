@@ -4,11 +4,9 @@ import itertools
 import json
 import re
 
-import click.testing
 import pytest
-from helpers import measurements, measurements_of, refusal
+from helpers import invoke, measurements, measurements_of, refusal
 
-from conformance import cli
 from conformance.catalogue import derive, documents, scenarios
 from conformance.model.judging import grid
 from conformance.model.judging.verdict import Status, judge
@@ -161,7 +159,7 @@ def derived(tmp_path):
         results, target = tmp_path / "r.jsonl", tmp_path / "zone.json"
         results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in found))
         options = ["--version-text", "v", "--out", str(target)]
-        made = click.testing.CliRunner().invoke(cli.main, ["zones", "derive", "cubic", str(results), *options])
+        made = invoke("zones", "derive", "cubic", results, *options)
         assert made.exit_code == 0, made.output
         return made.output, json.loads(target.read_text())
 
@@ -189,7 +187,7 @@ def test_derive_raises_the_version_where_it_permits_other_values(derived):
 def test_derive_refuses_a_name_of_zones_of_another_profile_or_metric(tmp_path, name, options, words):
     target = tmp_path / f"{name}.json"
     options = ["--version-text", "v", "--out", str(target), *options]
-    done = click.testing.CliRunner().invoke(cli.main, ["zones", "derive", "cubic", "none.jsonl", *options])
+    done = invoke("zones", "derive", "cubic", "none.jsonl", *options)
     assert done.exit_code == 2 and re.search(f"--out .*{name}.json: {words}", " ".join(done.output.split()))
     assert not target.exists()
 

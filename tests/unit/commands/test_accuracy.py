@@ -3,12 +3,10 @@
 import io
 
 import pytest
-from click.testing import CliRunner
-from helpers import scheme, trial
+from helpers import invoke, scheme, trial
 from hypothesis import given, strategies as st
 from rich.console import Console
 
-from conformance import cli
 from conformance.catalogue import documents
 from conformance.commands import split_accuracy, split_measure
 from conformance.commands.result import printed
@@ -185,7 +183,7 @@ def test_errors_leave_holes_and_not_zeros(monkeypatch, tmp_path):
 def test_mistakes_are_one_line_and_status_2(monkeypatch, arguments, words):
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.setattr(benches, "find", lambda choice: Bench())
-    done = CliRunner().invoke(cli.main, arguments)
+    done = invoke(*arguments)
     assert done.exit_code == 2
     assert words in done.stderr
     assert done.stderr.count("\n") == 1

@@ -4,12 +4,10 @@ import json
 import re
 import types
 
-import click.testing
 import fake_room
 import pytest
-import rich.console
+from helpers import invoke, shown
 
-from conformance.cli import main
 from conformance.commands import bench as command
 from conformance.commands.result import printed
 from conformance.engine import benches
@@ -36,7 +34,7 @@ def run(monkeypatch):
     monkeypatch.setattr(command, "_pytest", session)
 
     def call(*options):
-        done = click.testing.CliRunner().invoke(main, ["dev", "bench", *options])
+        done = invoke("dev", "bench", *options)
         assert done.exit_code == 0, done.output
         return done.stdout, sessions
 
@@ -80,9 +78,8 @@ def test_the_first_estimate_stands_beside_what_was_left_indeed(run):
     told = [figure["name"] for figure in figures if figure["estimate_s"] is not None]
     assert told == [f"CUBIC, 30 cells x 5 trials, calibrations {how}" for how in ("made", "remembered")]
     assert all((figure["left_s"] is None) == (figure["estimate_s"] is None) for figure in figures)
-    console = recording(80)
-    dev.show_figures(command.Figures(figures=(FIGURE,), cores=2), console)
-    assert re.search(r"a session +│ +30.00 +│ +50 +│ +40 +│ +17.0, 19.5 +│", console.export_text())
+    text = shown(dev.show_figures, command.Figures(figures=(FIGURE,), cores=2), width=80)
+    assert re.search(r"a session +│ +30.00 +│ +50 +│ +40 +│ +17.0, 19.5 +│", text)
 
 
 def test_a_stack_that_is_not_built_is_a_row_that_says_so(run, monkeypatch):
@@ -107,14 +104,8 @@ FIGURE = command.BenchFigure(name="a session", seconds=30.0, before_s=50.0, targ
 COST = command.Cost(wall_s=123.4, start_s=1, virtual_s=10, utilization=0.978, calls_a_packet=12.3)
 
 
-def recording(width):
-    return rich.console.Console(record=True, width=width, markup=False, highlight=False)
-
-
 def rendered(rows, width=80):
-    console = recording(width)
-    dev.show_costs(command.Benchmark(rows=tuple(rows), by_stack=True, cores=2), console)
-    return console.export_text()
+    return shown(dev.show_costs, command.Benchmark(rows=tuple(rows), by_stack=True, cores=2), width=width)
 
 
 def test_no_word_and_no_number_of_the_table_of_stacks_is_broken_at_80_columns():
@@ -163,5 +154,5 @@ def test_stacks_that_could_not_be_asked_are_one_line_and_a_cell_that_failed_is_o
     ],
 )
 def test_an_option_that_would_have_no_effect_is_refused(options, words):
-    done = click.testing.CliRunner().invoke(main, ["dev", "bench", *options])
+    done = invoke("dev", "bench", *options)
     assert (done.exit_code, words in done.output) == (2, True), done.output

@@ -1,23 +1,20 @@
 """`conformance clause` lists, shows and judges clauses, with a room that invents packets; pages show the record."""
 
 import dataclasses
-import io
 import json
 import math
 import random
 import re
 
-import click.testing
 import fake_room
 import pytest
 import record_deviations
-import rich.console
 import senders
+from helpers import invoke, shown
 from msgspec.structs import replace
 
 from conformance.catalogue import clause_record, clauses, deviation_record
 from conformance.catalogue.clause_record import ClauseEntry, RecordedSample
-from conformance.cli import main
 from conformance.commands import clause as command
 from conformance.commands.result import printed
 from conformance.model.clauses.verdict import ClauseRule
@@ -52,7 +49,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments, status=0):
-        done = click.testing.CliRunner().invoke(main, ["clause", *arguments, "--format", "json"])
+        done = invoke("clause", *arguments, "--format", "json")
         assert done.exit_code == status, done.output
         data = json.loads(done.stdout)
         schema.check(data["schema"].partition("/")[0], data, " ".join(arguments))
@@ -68,7 +65,7 @@ def test_clauses_are_listed_and_shown(run):
     assert draft["not_visible"][0]["section"].startswith("case 6;")
     assert run("show", HALVES)["permitted"] == "at most 0.58"
     for form in (["clause", "show"], ["clause", "show", HALVES], ["dev", "clause", "table", "rfc9002"]):
-        assert click.testing.CliRunner().invoke(main, form).exit_code == 0
+        assert invoke(*form).exit_code == 0
 
 
 def test_a_stack_that_halves_conforms_and_one_that_does_not_violates_again_with_fresh_seeds(run):
@@ -78,7 +75,7 @@ def test_a_stack_that_halves_conforms_and_one_that_does_not_violates_again_with_
     fake_room.install("0.7", Packets)
     (judged,) = run("run", HALVES, "--results", "bad.jsonl", status=1)["clauses"]
     assert judged["verdict"] == "violates" and judged["seen"][0]["packet"] > 0
-    text = click.testing.CliRunner().invoke(main, ["clause", "run", HALVES, "--results", "bad.jsonl"]).output
+    text = invoke("clause", "run", HALVES, "--results", "bad.jsonl").output
     assert "violates CL012 (RFC 9002, 7.3.2, MUST): above" in text and "On a loss, NewReno halves" in text
 
 
@@ -93,7 +90,7 @@ def test_a_stack_that_halves_conforms_and_one_that_does_not_violates_again_with_
 )
 def test_a_mistake_is_one_line(run, arguments, says):
     fake_room.install("0.5", Packets)
-    done = click.testing.CliRunner().invoke(main, ["clause", *arguments])
+    done = invoke("clause", *arguments)
     assert done.exit_code == 2 and says in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
 
@@ -190,9 +187,8 @@ def test_what_comes_first_in_a_transfer_is_to_be_read_first(violated, line):
                 rule.judge({clauses.setting(clause.network): ()}, 1, False), status=Status.VIOLATES
             )
             findings.append(Finding(verdict=verdict, algorithm=algorithm))
-    console = rich.console.Console(file=io.StringIO(), width=200)
-    clause_text.show_ran(command.ClauseVerdicts(findings=findings, results="r.jsonl"), console)
-    lines = [text for text in console.file.getvalue().splitlines() if text.startswith("read first")]
+    told = shown(clause_text.show_ran, command.ClauseVerdicts(findings=findings, results="r.jsonl"))
+    lines = [text for text in told.splitlines() if text.startswith("read first")]
     assert lines == ([line] if line else [])
 
 

@@ -6,13 +6,11 @@ import subprocess
 import sys
 import tempfile
 
-import click.testing
 import pytest
-from helpers import measurements, stored
+from helpers import invoke, measurements, stored
 
 from conformance import __main__
 from conformance.catalogue import documents, lint, mutant_record
-from conformance.cli import main
 from conformance.commands import run as run_command, zones as zones_command
 from conformance.results import source, store
 from conformance.support import paths
@@ -23,7 +21,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments):
-        return click.testing.CliRunner().invoke(main, [str(a) for a in arguments])
+        return invoke(*arguments)
 
     return call
 

@@ -10,7 +10,7 @@ import fake_room
 import pytest
 import rich.console
 import senders
-from helpers import measurements_of, of_trial, refusal, scheme
+from helpers import measurements_of, of_trial, refusal, scheme, shown
 
 from conformance.catalogue import clauses, documents, scenarios
 from conformance.commands import compare, compare_result as compared_in, compare_sides, cross, identify
@@ -103,12 +103,6 @@ class RecordedNotes(ConsoleNotes):
     def __init__(self):
         self.console = rich.console.Console(record=True, width=250, markup=False)
         super().__init__(self.console)
-
-
-def shown(renderer, found):
-    console = rich.console.Console(record=True, width=250, markup=False)
-    renderer(found, console)
-    return console.export_text()
 
 
 BBR = ("bbrv1", "bbrv2", "bbrv3")

@@ -4,8 +4,7 @@ import copy
 import types
 
 import pytest
-import rich.console
-from helpers import facts, process, trial
+from helpers import facts, process, shown, trial
 
 from conformance.commands import adapter_check
 from conformance.commands.result import printed
@@ -119,11 +118,9 @@ def test_the_version_is_that_of_server_and_client(server, named, client, version
 
 
 def checked(stack):
-    console = rich.console.Console(record=True, width=200, markup=False)
     found = adapter_check.compute(benches.Choice(stack=stack), None)
     schema.check("adapter-check", printed(found), "adapter-check")
-    setup.show_clauses(found, console)
-    return found.exit_status, console.export_text()
+    return found.exit_status, shown(setup.show_clauses, found)
 
 
 @pytest.mark.guest

@@ -3,9 +3,8 @@
 import re
 
 import pytest
-from click.testing import CliRunner
+from helpers import invoke
 
-from conformance.cli import main
 from conformance.commands import document_check
 from conformance.commands.result import printed
 from conformance.commands.status import ExitStatus
@@ -108,14 +107,14 @@ def test_a_change_is_named_with_what_cites_it(adapter, old, new, expected):
 def test_a_file_without_pseudocode_is_refused_in_one_line(tmp_path):
     (tmp_path / "x.txt").write_text("1.  Nothing\n\n   Here.\n")
     for name, why in (("x.txt", "no section has pseudocode"), ("none.txt", "No such file")):
-        done = CliRunner().invoke(main, ["dev", "document", "check", str(tmp_path / name)])
+        done = invoke("dev", "document", "check", tmp_path / name)
         assert done.exit_code == ExitStatus.MISUSE
         assert why in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_the_command_says_what_differs(tmp_path):
     (tmp_path / "x.txt").write_text(TEXT)
-    done = CliRunner().invoke(main, ["dev", "document", "check", str(tmp_path / "x.txt")])
+    done = invoke("dev", "document", "check", tmp_path / "x.txt")
     assert done.exit_code == ExitStatus.VIOLATES
     assert "CheckDrainDone gone: bbr/drain.rs: check_drain_done" in done.stdout
     told = printed(document_check.compute(tmp_path / "x.txt"))

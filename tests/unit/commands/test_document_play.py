@@ -3,10 +3,8 @@
 import types
 
 import pytest
-from click.testing import CliRunner
-from helpers import measurements
+from helpers import invoke, measurements
 
-from conformance.cli import main
 from conformance.commands import document_play
 from conformance.commands.result import printed
 from conformance.commands.status import ExitStatus
@@ -49,12 +47,12 @@ def test_results_of_guests_stand_beside(program):
     for stack, values in (("document", [0.2, 0.4, 0.5]), ("quinn", [0.9])):
         for one in measurements(values, cell=cell, algorithm="bbrv3", stack=stack):
             results.add(one)
-    done = CliRunner().invoke(main, ["dev", "document", "play", "--grid", cell.id, "--results", str(results.path)])
+    done = invoke("dev", "document", "play", "--grid", cell.id, "--results", results.path)
     assert done.exit_code == ExitStatus.DONE, done.output
     assert "utilization 0.200, lost 2.00 %; in guests 0.400, ratio 0.50" in done.stdout
 
 
 def test_a_deviation_that_nobody_knows_is_one_line(program):
-    done = CliRunner().invoke(main, ["dev", "document", "play", "--deviation", "no-such"])
+    done = invoke("dev", "document", "play", "--deviation", "no-such")
     assert done.exit_code == ExitStatus.MISUSE
     assert "there is no such deviation" in done.stderr and done.stderr.count("\n") == 1

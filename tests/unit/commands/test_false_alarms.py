@@ -6,12 +6,10 @@ import json
 import re
 import types
 
-import click.testing
 import pytest
 import rich.console
-from helpers import measurement, zone
+from helpers import invoke, measurement, zone
 
-from conformance.cli import main
 from conformance.commands import false_alarms, mutants
 from conformance.commands.result import printed
 from conformance.engine import benches
@@ -173,7 +171,7 @@ def test_options_that_exclude_each_other(own_cache):
         ["--record", "--zone", "x"],
         ["--record", "--grid", "full"],
     ):
-        result = click.testing.CliRunner().invoke(main, ["dev", "mutants", "--false-alarms", "3", *words])
+        result = invoke("dev", "mutants", "--false-alarms", "3", *words)
         assert result.exit_code == 2
         assert "give it without" in result.output
 

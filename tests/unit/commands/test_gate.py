@@ -8,15 +8,13 @@ import threading
 import types
 import xml.etree.ElementTree as xml
 
-import click.testing
 import fake_room
 import helpers
 import pytest
 import senders
-from helpers import EVIL
+from helpers import EVIL, invoke
 
 from conformance.catalogue import documents, scenarios, separation as apart
-from conformance.cli import main
 from conformance.commands import blame, compare_clauses, gate, gate_budget, gate_order, trace, tracing, why
 from conformance.commands.gate import ZoneResult
 from conformance.commands.result import printed
@@ -60,7 +58,7 @@ def run_with_site(tmp_path, monkeypatch):
 
     def call(*arguments, kind="good", room=fake_room.Room):
         fake_room.install(kind, room)
-        return click.testing.CliRunner().invoke(main, ["gate", *map(str, arguments)])
+        return invoke("gate", *arguments)
 
     return call
 

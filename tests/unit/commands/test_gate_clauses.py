@@ -3,14 +3,13 @@
 import json
 import xml.etree.ElementTree as xml
 
-import click.testing
 import fake_room
 import msgspec
 import pytest
+from helpers import invoke
 from test_clause_command import HALVES, VIOLATED, Packets
 
 from conformance.catalogue import clause_record, clauses
-from conformance.cli import main
 from conformance.commands import clause as command, gate_budget
 from conformance.model.judging import seeds
 from conformance.support import schema
@@ -58,7 +57,7 @@ def run(tmp_path, monkeypatch, front_page):
     def call(beta, *arguments, room=Both):
         fake_room.install(beta, room)
         options = "--grid", CELLS, "--clauses", "--no-why", "--out", "out", *arguments
-        done = click.testing.CliRunner().invoke(main, ["gate", "reno", *options])
+        done = invoke("gate", "reno", *options)
         assert (tmp_path / "out" / "gate.json").exists(), done.output
         schema.load("gate", tmp_path / "out" / "gate.json")
         return done, json.loads((tmp_path / "out" / "gate.json").read_text())["clauses"]

@@ -7,6 +7,7 @@ import numpy
 import pytest
 import rich.console
 import senders
+from helpers import shown
 
 from conformance.commands import identify, tracing
 from conformance.commands.status import ExitStatus
@@ -91,9 +92,7 @@ def test_a_name_of_which_nothing_is_known_is_not_as_it_behaves(named, monkeypatc
     found = named("bbrv3", REFERENCES["bbrv1"])
     assert found.conclusion == "bbrv1" and "bbrv3" in found.not_compared
     assert not found.contradicted and found.exit_status is ExitStatus.UNKNOWN
-    console = rich.console.Console(record=True, width=200)
-    studies.show_identified(found, console)
-    assert "so that the name is not checked" in console.export_text()
+    assert "so that the name is not checked" in shown(studies.show_identified, found)
 
 
 def test_a_simulated_reno_is_named(named):

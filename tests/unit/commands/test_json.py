@@ -4,8 +4,6 @@ import dataclasses
 import json
 import re
 
-import click
-import click.testing
 import fake_room
 import helpers
 import pytest
@@ -52,7 +50,7 @@ def run(tmp_path, monkeypatch):
     fake_room.install("good")
 
     def call(*arguments, status=0):
-        done = click.testing.CliRunner().invoke(main, [*map(str, arguments), "--format", "json"])
+        done = helpers.invoke(*arguments, "--format", "json")
         assert done.exit_code == status, done.output
         data = json.loads(done.stdout)
         schema.check(data["schema"].partition("/")[0], data, " ".join(map(str, arguments)))
@@ -139,7 +137,7 @@ def test_exports(run, tmp_path):
     results = str(helpers.results_file(tmp_path / "r.jsonl"))
     found = run("export", "csv", results, "--out", tmp_path / "cells.csv")
     assert found["form"] == "csv" and (tmp_path / "cells.csv").stat().st_size == found["bytes"]
-    refused = click.testing.CliRunner().invoke(main, ["export", "csv", results, "--out", "-", "--format", "json"])
+    refused = helpers.invoke("export", "csv", results, "--out", "-", "--format", "json")
     assert refused.exit_code == ExitStatus.MISUSE and "name a file with --out" in refused.stderr
 
 
@@ -165,7 +163,7 @@ def test_benchmarks(run, monkeypatch):
     assert found["rows"][0]["cost"]["calls_a_packet"] == 5
     by_stack = run("dev", "bench", "--stacks", "--trials", "2")
     assert by_stack["grid_s"] is None and {row["stack"] for row in by_stack["rows"]} == {"fake"}
-    shown = click.testing.CliRunner().invoke(main, ["dev", "bench", "--trials", "2"]).output
+    shown = helpers.invoke("dev", "bench", "--trials", "2").output
     assert "cubic on fake: cost of a trial on one core" in shown and "150 cells x 20 trials" in shown
 
 
@@ -203,7 +201,7 @@ def test_a_trace(tmp_path):
 
 
 def test_errors_stay_one_line_on_standard_error(run):
-    done = click.testing.CliRunner().invoke(main, ["dev", "zones", "apart", "cubic", "--format", "json"])
+    done = helpers.invoke("dev", "zones", "apart", "cubic", "--format", "json")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == "conformance: there is nothing to tell cubic apart from; name at least two algorithms\n"
 

@@ -6,13 +6,11 @@ import json
 import re
 import threading
 
-import click.testing
 import pytest
 import rich.console
-from helpers import measurement, measurements, measurements_of, of_trial, refusal, zone
+from helpers import invoke, measurement, measurements, measurements_of, of_trial, refusal, zone
 
 from conformance.catalogue import documents, mutant_record
-from conformance.cli import main
 from conformance.commands import false_alarms, mutants
 from conformance.commands.result import printed
 from conformance.engine import benches, runs
@@ -437,7 +435,7 @@ def test_a_zone_that_rejected_nobody_is_tried_on_further_mutants(made_up, monkey
 
 
 def test_options_that_exclude_each_other(own_cache):
-    result = click.testing.CliRunner().invoke(main, ["dev", "mutants", "--false-alarms", "3", "cubic-beta-0.595"])
+    result = invoke("dev", "mutants", "--false-alarms", "3", "cubic-beta-0.595")
     assert result.exit_code == 2
     assert "--false-alarms measures no mutants" in result.output
 
@@ -558,7 +556,7 @@ def test_what_zones_reject_is_recorded_only_where_all_of_them_hold(recorded, mon
     recorded(did("cubic-a", A_CELL, 0.5))
 
     def record():
-        return click.testing.CliRunner().invoke(main, ["zones", "check", "--record"])
+        return invoke("zones", "check", "--record")
 
     refused = record()
     assert refused.exit_code == 2 and "accepts every mutant" in refused.output and "recorded" not in refused.output
@@ -689,5 +687,5 @@ def test_a_kernel_with_bugs_does_what_the_one_without_does_where_none_is_on(algo
 
 
 def test_a_score_by_one_profile_is_not_recorded():
-    done = click.testing.CliRunner().invoke(main, ["dev", "mutants", "--record", "--profile", "packets"])
+    done = invoke("dev", "mutants", "--record", "--profile", "packets")
     assert (done.exit_code, "give it without --profile" in done.output) == (2, True), done.output

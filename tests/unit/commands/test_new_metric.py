@@ -1,18 +1,14 @@
 """A new metric needs only a row in the table and a zone's file: then it is judged, gated, drawn and exported."""
 
-import io
 import json
 import pathlib
 import shutil
 
-import click.testing
 import fake_room
 import helpers
 import pytest
-import rich.console
 
 from conformance.catalogue import derive, documents, lint
-from conformance.cli import main
 from conformance.model.errors import UserError
 from conformance.model.judging.verdict import Status, judge
 from conformance.model.judging.zone import Basis
@@ -76,7 +72,7 @@ def gated(catalogue, monkeypatch):
     def run(kind):
         fake_room.install(kind)
         options = ["--grid", GRID, "--no-why", "--results", f"{kind}.jsonl", "--out", kind]
-        done = click.testing.CliRunner().invoke(main, ["gate", "cubic", *options])
+        done = helpers.invoke("gate", "cubic", *options)
         return done, pathlib.Path(kind)
 
     return run
@@ -108,7 +104,7 @@ def test_it_is_gated_and_exported(gated, monkeypatch):
     assert (row["waste_pct"], row["waste_verdict"]) == ("99.9", "violates")
     assert json.loads((out / "site" / "data" / "summary.json").read_text())["schemes"] == summary["schemes"]
     monkeypatch.setattr(overview, "_SHOWN", 99)  # also show the values that it would only count
-    done = click.testing.CliRunner().invoke(main, ["export", "matrix", "bad.jsonl", "--out", "matrix.md"])
+    done = helpers.invoke("export", "matrix", "bad.jsonl", "--out", "matrix.md")
     assert done.exit_code == 0, done.output
     assert f"waste {CELLS[0].id} +" in pathlib.Path("matrix.md").read_text()
 
@@ -124,9 +120,8 @@ def test_it_is_judged_and_drawn(gated):
     assert "Waste: share of the link that nobody uses, %" in page
     assert "99.9" in page
     assert "waste, %" in cell_page.columns()
-    text = io.StringIO()
-    terminal.show(series, rich.console.Console(file=text, width=120))
-    assert "violates at 10mbps-20ms-1pct: 99.90 %, permitted" in text.getvalue()
+    text = helpers.shown(terminal.show, series, width=120)
+    assert "violates at 10mbps-20ms-1pct: 99.90 %, permitted" in text
     assert "waste_pct" in {column.name for column in export.columns()}
 
 

@@ -3,14 +3,12 @@
 import dataclasses
 import random
 
-import click.testing
 import fake_room
 import pytest
-from helpers import CELL, measurement, measurements, refusal, zone_on, zone_verdicts
+from helpers import CELL, invoke, measurement, measurements, refusal, zone_on, zone_verdicts
 
 from conformance.catalogue import documents
 from conformance.catalogue.questions import cell_questions, split_questions
-from conformance.cli import main
 from conformance.commands import cross, gate, run as running
 from conformance.commands.gate import ZoneResult, by_zone
 from conformance.commands.status import ExitStatus
@@ -44,7 +42,7 @@ def test_a_look_that_nobody_asked_for_decides_nothing(command, tmp_path, monkeyp
     fake_room.install("good", Turns)
     name, *options = command
     asked = [name, "cubic", "--grid", "10mbps-20ms-2pct", "--trials", "20", *options]
-    assert click.testing.CliRunner().invoke(main, asked).exit_code == 0
+    assert invoke(*asked).exit_code == 0
 
 
 def _verdict(status, place=CELL):

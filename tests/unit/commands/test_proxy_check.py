@@ -4,9 +4,8 @@ import json
 import os
 
 import pytest
-from click.testing import CliRunner
+from helpers import invoke
 
-from conformance.cli import main
 from conformance.commands import proxy_check
 from conformance.commands.proxy_check import END_TO_END, Checked, ProxyRow
 from conformance.commands.result import printed
@@ -80,11 +79,11 @@ def test_a_failure_of_the_control_is_no_failure_of_the_proxy(rows, status):
 
 def test_without_namespaces_or_pepsal_one_line_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = CliRunner().invoke(main, ["dev", "proxy", "check", "--proxy", "pepsal"])
+    found = invoke("dev", "proxy", "check", "--proxy", "pepsal")
     assert found.exit_code == 2
     monkeypatch.undo()
     monkeypatch.setattr(proxy_network, "allowed", lambda: "no network namespaces here: not permitted")
-    found = CliRunner().invoke(main, ["dev", "proxy", "check"])
+    found = invoke("dev", "proxy", "check")
     assert found.exit_code == 2
 
 
@@ -130,7 +129,7 @@ def test_without_a_pepsal_the_default_says_that_none_was_tried(monkeypatch, tmp_
     program = proxy.program(proxy.choose("splitter"))
     monkeypatch.setattr(proxy, "program", lambda chosen: program)
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = CliRunner().invoke(main, ["dev", "proxy", "check"])
+    found = invoke("dev", "proxy", "check")
     assert found.exit_code == 0, found.output
     assert "not tried: pepsal is not on PATH" in found.output
     told = proxy_check.compute()

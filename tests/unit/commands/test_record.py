@@ -3,11 +3,10 @@
 import json
 import types
 
-import click.testing
 import pytest
+from helpers import invoke
 
 from conformance.catalogue import history
-from conformance.cli import main
 from conformance.commands import gate, record
 from conformance.lab import registry
 from conformance.model.errors import UserError
@@ -41,7 +40,7 @@ def built(tmp_path, monkeypatch):
 
 
 def called(*arguments):
-    done = click.testing.CliRunner().invoke(main, ["dev", "record", *arguments, "--format", "json"])
+    done = invoke("dev", "record", *arguments, "--format", "json")
     document = json.loads(done.stdout)
     schema.check("record", document, "what record prints")
     return document

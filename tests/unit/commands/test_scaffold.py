@@ -11,9 +11,8 @@ import subprocess
 import threading
 import time
 
-import click.testing
 import pytest
-import rich.console
+from helpers import invoke, shown
 
 from conformance.catalogue import documents
 from conformance.cli import main
@@ -98,7 +97,7 @@ def test_a_bad_name_is_refused(name, tmp_path):
 
 def test_a_transport_that_a_language_has_no_scaffold_for_is_refused(tmp_path):
     command = ["adapter", "new", "x", "--lang", "python", "--transport", "udp", "--into", str(tmp_path)]
-    result = click.testing.CliRunner().invoke(main, command)
+    result = invoke(*command)
     assert result.exit_code == 2
     assert result.output == "conformance: there is no scaffold for udp in python; choose --lang go or rust\n"
     assert list(tmp_path.iterdir()) == []
@@ -124,7 +123,7 @@ def test_what_exists_is_left_alone(there, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     place = tmp_path / "x"
     {"folder": place.mkdir, "file": place.touch, "link": lambda: place.symlink_to("nowhere")}[there]()
-    result = click.testing.CliRunner().invoke(main, ["adapter", "new", "x", "--lang", "c"])
+    result = invoke("adapter", "new", "x", "--lang", "c")
     assert result.exit_code == 2
     assert result.output == "conformance: x already exists; choose another name, or another folder with --into\n"
     assert list(tmp_path.iterdir()) == [place]
@@ -144,12 +143,12 @@ def test_a_failure_half_way_leaves_nothing(tmp_path, monkeypatch):
 
 
 def test_the_command_says_how_to_go_on(tmp_path):
-    result = click.testing.CliRunner().invoke(main, ["adapter", "new", "x", "--lang", "go", "--into", str(tmp_path)])
+    result = invoke("adapter", "new", "x", "--lang", "go", "--into", tmp_path)
     assert result.exit_code == 0, result.output
     for words in ("README.txt", "adapter build", "adapter check", "run cubic"):
         assert words in result.output
     command = ["adapter", "new", "y", "--lang", "go", "--transport", "udp", "--into", str(tmp_path)]
-    assert "run reno" in click.testing.CliRunner().invoke(main, command).output
+    assert "run reno" in invoke(*command).output
     assert f"{tmp_path}/x/adapter.json" in result.output
 
 
@@ -290,10 +289,8 @@ def test_a_client_fails_when_the_body_ends_early_however_politely(stack, head):
 @pytest.mark.parametrize("language", BUILT[:2])
 def test_a_new_adapter_keeps_every_clause(language, tmp_path):
     path = adapter_new.new("fresh", language, tmp_path)
-    console = rich.console.Console(record=True, width=200, markup=False)
     found = adapter_check.compute(benches.Choice(stack=str(path)), None)
-    setup.show_clauses(found, console)
-    text = console.export_text()
+    text = shown(setup.show_clauses, found)
     assert found.exit_status == 0, text
     # A new adapter has contract 1, which asks for one body on a connection.
     assert "NO" not in text and text.count("left open") == 1 and "several requests" in text, text
@@ -306,10 +303,8 @@ def test_a_new_quic_stack_keeps_every_clause_and_can_be_measured(language, tmp_p
     adapter.build(path)
     # No client asks for a path with "..", and Python speaks no HTTP/3. The scaffold's own client fetches one body.
     for client, left_open in ((adapter.COMMON, 1), (adapter.OWN, 2)):
-        console = rich.console.Console(record=True, width=200, markup=False)
         found = adapter_check.compute(benches.Choice(stack=path, client=client), None)
-        setup.show_clauses(found, console)
-        text = console.export_text()
+        text = shown(setup.show_clauses, found)
         assert found.exit_status == 0, text
         assert "NO" not in text and text.count("left open") == left_open, text
     bench = benches.find(benches.Choice(stack=path))

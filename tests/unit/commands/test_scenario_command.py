@@ -4,11 +4,10 @@ import dataclasses
 import json
 import types
 
+import helpers
 import pytest
-from click.testing import CliRunner
 from helpers import CELL, measurements, zone
 
-from conformance.cli import main
 from conformance.commands import scenario
 from conformance.commands.result import printed
 from conformance.commands.scenario import GroupFigure, PointRan, ScenarioResults
@@ -17,11 +16,10 @@ from conformance.model.networks.place import Point
 from conformance.model.trials.trial import Outcome
 from conformance.reporting.text import scenario as shown
 from conformance.support import limits, schema
-from conformance.support.console import Console
 
 
 def invoke(*arguments):
-    return CliRunner().invoke(main, ["scenario", *arguments])
+    return helpers.invoke("scenario", *arguments)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +138,7 @@ def test_times_of_states_are_of_the_trials_that_say_them():
 
 
 def test_the_table_has_a_row_for_each_metric_and_harm():
-    console = Console(record=True, width=100)
-    shown.show_ran(RAN, console)
-    text = console.export_text()
+    text = helpers.shown(shown.show_ran, RAN, width=100)
     assert "5.00 Mbit/s" in text
     assert "0.50" in text
 
@@ -157,7 +153,5 @@ def test_when_states_began_is_shown():
     ran = dataclasses.replace(RAN.points[0], triggered={"start_up_ends": (0.25, 0.5, 0.3), "request": (0.1, 0.1, 0.1)})
     made = dataclasses.replace(RAN, points=(ran,))
     schema.check("scenario-run", printed(made), "test")
-    console = Console(record=True, width=100)
-    shown.show_ran(made, console)
-    text = console.export_text()
+    text = helpers.shown(shown.show_ran, made, width=100)
     assert "start_up_ends began at 0.250 to 0.500 s" in text and "request began at 0.100 s" in text

@@ -3,12 +3,10 @@
 import collections
 import json
 
-import click.testing
+import helpers
 import pytest
-import rich.console
-from helpers import changed, known_rates, measurements, of_trial, refusal, stored
+from helpers import changed, invoke, known_rates, measurements, of_trial, refusal, stored
 
-from conformance import cli
 from conformance.commands import fidelity, split_analyze
 from conformance.commands.result import printed
 from conformance.model.errors import UserError
@@ -53,11 +51,9 @@ def analyze(*paths, target=None, **changes):
     options.update(changes)
     found = split_analyze.compute(paths, **options)
     schema.check("split-analyze", json.loads(json.dumps(printed(found), allow_nan=False)), "split-analyze")
-    console = rich.console.Console(record=True, width=100, markup=False)
-    drawing.show(found, console)
     if target:
         drawing.draw(found.predictions, found.transfer_s, target)
-    return console.export_text()
+    return helpers.shown(drawing.show, found, width=100)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +162,7 @@ def test_our_model_says_of_the_published_cells_what_was_published():
 )
 def test_a_users_mistake_is_one_line(results, arguments, words):
     path = results("r.jsonl", like_cubic([CELL]))
-    shown = click.testing.CliRunner().invoke(cli.main, ["split", "analyze", str(path), *arguments])
+    shown = invoke("split", "analyze", path, *arguments)
     assert shown.exit_code == 2
     assert words in shown.stderr
     assert "Traceback" not in shown.output + shown.stderr
@@ -175,5 +171,5 @@ def test_a_users_mistake_is_one_line(results, arguments, words):
 def test_a_misspelt_metric_is_answered_with_the_one_that_was_meant():
     asked = ["zones", "derive", "cubic", "r.jsonl", "--version-text", "v", "--out", "o", "--metric"]
     for name, words in (("jain_indx", "there is no 'jain_indx'; did you mean jain_index?"), ("x", "is not one of")):
-        shown = click.testing.CliRunner().invoke(cli.main, [*asked, name])
+        shown = invoke(*asked, name)
         assert shown.exit_code == 2 and words in shown.stderr

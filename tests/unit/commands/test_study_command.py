@@ -6,11 +6,10 @@ import dataclasses
 import json
 
 import fake_room
+import helpers
 import pytest
-from click.testing import CliRunner
 
 from conformance.catalogue import studies
-from conformance.cli import main
 from conformance.commands import study as command
 from conformance.engine import benches
 from conformance.kernel import store as kernels
@@ -20,7 +19,6 @@ from conformance.model.studies.claims import ClaimVerdict
 from conformance.reporting.text import study as shown
 from conformance.results import store
 from conformance.support import limits, paths, schema
-from conformance.support.console import Console
 
 STUDY = {
     "name": "made-up", "title": "a made-up study", "source": {"title": "nothing", "published": "never"},
@@ -50,11 +48,11 @@ STUDY = {
 
 
 def invoke(*arguments):
-    return CliRunner().invoke(main, ["study", *map(str, arguments)])
+    return helpers.invoke("study", *arguments)
 
 
 def board(*arguments):
-    return CliRunner().invoke(main, ["dev", "study", "board", *map(str, arguments)])
+    return helpers.invoke("dev", "study", "board", *arguments)
 
 
 @pytest.fixture
@@ -231,9 +229,7 @@ def test_findings_that_decide_come_first(made_up):
     (wrong,) = (judged for claim, judged in told.judgment.claims if claim.id == "C2")
     (words,) = shown.findings(wrong)
     assert words.endswith("rises: does not hold")
-    console = Console(record=True, width=200)
-    shown.show_told(told, console)
-    assert "scaled: all: it is made up" in console.export_text()
+    assert "scaled: all: it is made up" in helpers.shown(shown.show_told, told)
 
 
 def test_a_claim_that_is_judged_in_part_says_so(made_up):

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import struct
 
+import helpers
 import pytest
 import rich.console
 from helpers import line, refusal
@@ -27,7 +28,6 @@ STACK = benches.Choice()
 
 
 def traced(target, choice=STACK, packets_only=True, cell="10mbps-1ms-1pct", profile="atc25", flow=None):
-    console = rich.console.Console(record=True, width=200, markup=False)
     found = trace.compute(
         "cubic",
         choice,
@@ -37,11 +37,10 @@ def traced(target, choice=STACK, packets_only=True, cell="10mbps-1ms-1pct", prof
         flow=flow,
         packets_only=packets_only,
         target=target,
-        notes=ConsoleNotes(console),
+        notes=ConsoleNotes(rich.console.Console()),
     )
     schema.check("trace", printed(found), "trace")
-    shown.show(found, console)
-    return found.exit_status, console.export_text()
+    return found.exit_status, helpers.shown(shown.show, found)
 
 
 def frames(path):

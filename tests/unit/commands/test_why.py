@@ -12,6 +12,7 @@ import numpy
 import pytest
 import rich.console
 import senders
+from helpers import shown
 from hypothesis import given, strategies as st
 
 from conformance.catalogue import documents, recorded_features
@@ -321,20 +322,17 @@ def test_a_report_is_shown_drawn_and_written():
         algorithm="reno", stack=traced(senders.Sender(beta=0.8), losses), reference=traced(senders.Sender(), losses)
     )
     schema.check("why", json.loads(json.dumps(printed(report))), "why.json")
-    console = rich.console.Console(record=True, width=300, markup=False)
-    showing.show(report, console)
-    text = console.export_text()
+    text = shown(showing.show, report)
     assert "beta" in text and "see 10mbps-20ms-0.3pct, seed 1, " in text
     assert text.count("; see ") == sum(min(len(suspect.evidence), 3) for suspect in report.suspects)
     assert showing.svg(report).startswith("<svg")
     name = report.reference.scheme.id
     assert f"{name} against the reference {name}" in text
     changed = dataclasses.replace(report.stack, kernel="mutants")
-    showing.show(why.Report(algorithm="reno", stack=changed, reference=report.reference), console)
-    assert f"{name} on kernel mutants against the reference {name}" in console.export_text()
+    other = why.Report(algorithm="reno", stack=changed, reference=report.reference)
+    assert f"{name} on kernel mutants against the reference {name}" in shown(showing.show, other)
     same = why.Report(algorithm="reno", stack=report.reference, reference=report.reference)
-    showing.show(same, console)
-    assert "nothing looks wrong" in console.export_text()
+    assert "nothing looks wrong" in shown(showing.show, same)
 
 
 def read(**values):
@@ -353,10 +351,8 @@ def reported(ours, theirs, **rest):
     stack = tracing.Traced(scheme=benches.find().scheme("bbrv3"), flows=flows, problems=[])
     report = why.Report(algorithm="bbrv3", stack=stack, reference=None, no_reference="not built", **rest)
     report.__dict__.update(ours=ours, theirs=theirs)  # in place of what would be read from the flows
-    console = rich.console.Console(record=True, width=300, markup=False)
-    showing.show(report, console)
     schema.check("why", json.loads(json.dumps(printed(report))), "why.json")
-    return report, console.export_text()
+    return report, shown(showing.show, report)
 
 
 START_UP = {"start_up_time_clean": 5, "start_up_burst_clean": 2.9}
@@ -413,10 +409,8 @@ def test_the_clauses_that_a_stack_fails_are_named_with_the_command_that_judges(s
 def test_without_anything_to_compare_with_nothing_is_known():
     stack = traced(senders.Sender(), losses)
     report = why.Report(algorithm="copa", stack=stack, reference=None, no_reference="Linux has none")
-    console = rich.console.Console(record=True, width=300, markup=False)
-    showing.show(report, console)
     assert report.exit_status == ExitStatus.UNKNOWN
-    assert "not known: no feature was seen on both sides" in console.export_text()
+    assert "not known: no feature was seen on both sides" in shown(showing.show, report)
     schema.check("why", json.loads(json.dumps(printed(report))), "why.json")
 
 
@@ -425,10 +419,8 @@ def test_what_only_the_reference_shows_is_named_and_leaves_it_open():
     report = why.Report(algorithm="reno", stack=same, reference=same)
     assert not report.not_shown and report.exit_status == ExitStatus.DONE
     vars(report)["ours"] = {feature: reading for feature, reading in report.ours.items() if feature.name != "kept"}
-    console = rich.console.Console(record=True, width=300, markup=False)
-    showing.show(report, console)
     assert report.exit_status == ExitStatus.UNKNOWN
-    assert "not compared, as only the reference shows it: beta: kept" in console.export_text()
+    assert "not compared, as only the reference shows it: beta: kept" in shown(showing.show, report)
     assert "- not compared, as only the reference shows it: beta: kept" in "\n".join(showing.lines(report))
 
 
@@ -445,9 +437,7 @@ def test_what_changes_show_is_told_with_the_rest():
         algorithm="reno", stack=same, reference=same, changed={"stack": changed(3.0), "reference": changed(0.4)}
     )
     schema.check("why", json.loads(json.dumps(printed(report))), "why.json")
-    console = rich.console.Console(record=True, width=300, markup=False)
-    showing.show(report, console)
-    text = console.export_text()
+    text = shown(showing.show, report)
     assert "app_limited" in text and f"see {changes.SLOW}, seed 1, 3." in text
     assert "not looked at: it is gone at marks" in text
     assert [suspect.label for suspect in report.suspects] == ["app_limited"]
@@ -569,7 +559,6 @@ def test_a_flow_of_a_scenario_is_compared_with_references_in_its_place(tmp_path,
 
     def traced_all(schemes, plans, *_, under, of, **__):
         asked.append((under, of))
-        asked.append((under, of))
         senders_of = {"stack": senders.Sender(beta=0.9), "cubic": senders.Sender(beta=0.8, increase=3.0)}
         return {
             role: tracing.Traced(
@@ -584,8 +573,7 @@ def test_a_flow_of_a_scenario_is_compared_with_references_in_its_place(tmp_path,
     where = {"point": "flows=2", "profile": "fairness", "flow": "test/1"}
     usual = {"trials": 1, "first_seed": 1, **where}
     report = why.compute("reno", STACK, target=None, changes=False, workers=1, notes=notes, **usual)
-    shown = {place for one in report.suspects for place, *_ in report.pcap_s(one.evidence[0])}
-    assert shown == {"flows=2"}
+    assert {place for one in report.suspects for place, *_ in report.pcap_s(one.evidence[0])} == {"flows=2"}
     found = identify.of_flow("reno", STACK, benches.Means(results="", workers=1, notes=notes), **usual)
     best, *others = found.scores
     assert best.share == 1 and next(score for score in others if score.algorithm == "cubic").share < 1

@@ -7,12 +7,10 @@ import multiprocessing
 import pathlib
 import sys
 
-import click.testing
 import fake_room
 import pytest
-from helpers import setting
+from helpers import invoke, setting
 
-from conformance.cli import main
 from conformance.engine import benches, runs, workers
 from conformance.model.errors import UserError
 from conformance.model.judging import grid
@@ -140,7 +138,7 @@ def test_an_answer_for_other_trials_is_no_result(measure):
     ],
 )
 def test_mistakes_with_executors_are_one_line(text, words):
-    done = click.testing.CliRunner().invoke(main, ["run", "cubic", "--executor", text])
+    done = invoke("run", "cubic", "--executor", text)
     assert done.exit_code == 2 and words in done.output
 
 
@@ -157,9 +155,7 @@ def test_a_function_that_makes_no_executor_is_a_mistake_and_leaves_no_errors(tmp
     fake_room.install()
     name = f"pool_{abs(hash(body))}"
     (tmp_path / f"{name}.py").write_text(body + "\n")
-    done = click.testing.CliRunner().invoke(
-        main, ["run", "cubic", "--grid", "10mbps-20ms-1pct", "--executor", f"{name}:make"]
-    )
+    done = invoke("run", "cubic", "--grid", "10mbps-20ms-1pct", "--executor", f"{name}:make")
     assert (done.exit_code, words in done.output) == (2, True), done.output
     assert not (tmp_path / "results" / "results.jsonl").read_bytes()
 
@@ -171,6 +167,6 @@ def test_the_command_finds_an_executor_in_the_working_directory(tmp_path, monkey
     fake_room.install()
     (tmp_path / "my_pool.py").write_text("from test_workers import Inline\n\ndef make():\n    return Inline()\n")
     options = "--grid", "10mbps-20ms-1pct", "--executor", "my_pool:make"
-    done = click.testing.CliRunner().invoke(main, ["run", "cubic", *options])
+    done = invoke("run", "cubic", *options)
     assert done.exit_code == 0, done.output
     assert workers.factory("my_pool:make")

@@ -9,12 +9,10 @@ import subprocess
 import sys
 import time
 
-import click.testing
 import pytest
 import rich.console
-from helpers import at_once, refusal
+from helpers import at_once, invoke, refusal
 
-from conformance.cli import main
 from conformance.commands import adapter_new
 from conformance.lab import adapter, building
 from conformance.lab.manifest import read
@@ -113,7 +111,7 @@ def test_every_command_shows_the_last_lines_of_a_build_that_failed(stack, own_ca
     monkeypatch.setattr("conformance.kernel.store.find", lambda name: None)
     path = stack("for n in $(seq 20); do echo line $n; done; printf '\\033[2Jx.c:1: error: no\\nhint: y\\n'; exit 1")
     words = command.format(path).split() + ([] if "{}" in command else ["--stack", path])
-    done = click.testing.CliRunner().invoke(main, words)
+    done = invoke(*words)
     assert done.exit_code == 2
     first, *lines = [line for line in done.output.splitlines() if not line.startswith("compare: ")]
     assert first == f"conformance: built does not build: [2Jx.c:1: error: no; see {own_cache}/adapters/built.log"

@@ -1,9 +1,6 @@
 """Two builds of one version in one report can be told apart by digits, which the footer also has."""
 
-import io
-
-import rich.console
-from helpers import measurements, stored
+from helpers import measurements, shown, stored
 
 from conformance.reporting import heatmaps, naming, rerun
 from conformance.reporting.html import compare, site
@@ -26,13 +23,12 @@ def test_builds_of_one_version_are_labelled_by_their_stack_s_digest(tmp_path):
     }  # fmt: skip
     (section,) = compare.sections(series)
     assert section.names == ("linux-tcp", "quinn on 6.12.0 (a1b2c3d4)", "quinn on 6.12.0 (e5f6a7b8)")
-    text = io.StringIO()
-    terminal.show(series, rich.console.Console(file=text, width=120))
+    text = shown(terminal.show, series, width=120)
     site.write(found, tmp_path / "site")
     pages = [path.read_text() for path in (tmp_path / "site").glob("cubic-quinn-*.html")]
     for digest in (ONE, OTHER):
         label = f"cubic/quinn/0.11.12 ({digest[:8]})"
-        assert label in text.getvalue()
+        assert label in text
         assert f"`{label}`" in markdown.render(series)
         assert any(label in page and f"digest {digest}" in page for page in pages)
         assert digest[:8] in (tmp_path / "site" / "index.html").read_text()
@@ -79,13 +75,11 @@ def test_builds_with_working_trees_are_called_after_them():
 
 def test_of_many_schemes_the_terminal_has_a_line_each():
     made = [m for n in range(6) for m in quinn(f"{n}" * 16)]
-    text = io.StringIO()
-    terminal.show(heatmaps.all_series(made), rich.console.Console(file=text, width=200))
-    assert text.getvalue().count("\n") == 6 == text.getvalue().count("cubic/quinn/0.11.12 (")
+    text = shown(terminal.show, heatmaps.all_series(made))
+    assert text.count("\n") == 6 == text.count("cubic/quinn/0.11.12 (")
 
 
 def test_the_terminal_says_what_its_marks_mean():
-    text = io.StringIO()
-    terminal.show(heatmaps.all_series(measurements([0.05] * 5)), rich.console.Console(file=text, width=200))
-    assert "✗ violates: the median is outside the zone" in text.getvalue()
-    assert "compatible:" not in text.getvalue()
+    text = shown(terminal.show, heatmaps.all_series(measurements([0.05] * 5)))
+    assert "✗ violates: the median is outside the zone" in text
+    assert "compatible:" not in text

@@ -3,10 +3,9 @@
 import subprocess
 import sys
 
-import click.testing
 import pytest
+from helpers import invoke
 
-from conformance.cli import main
 from conformance.reporting.html import site
 from conformance.results.source import Source
 from conformance.support import extras, paths
@@ -57,14 +56,14 @@ def test_a_report_leaves_out_what_it_cannot_make(results, tmp_path, without):
 )
 def test_what_needs_an_extra_names_it_in_one_line(results, tmp_path, monkeypatch, without, extra, arguments):
     monkeypatch.chdir(tmp_path)
-    done = click.testing.CliRunner().invoke(main, [*arguments, str(results)])
+    done = invoke(*arguments, results)
     assert done.exit_code == 2
     assert done.stderr.count("\n") == 1
     assert f"install the suite's wheel with the extra {extra} (docs/install.md)" in done.stderr
 
 
 def test_measuring_split_paths_asks_for_what_draws_before_it_begins(tmp_path, without):
-    done = click.testing.CliRunner().invoke(main, ["dev", "split", "accuracy", "cubic", "--out", str(tmp_path)])
+    done = invoke("dev", "split", "accuracy", "cubic", "--out", tmp_path)
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert "with the extra figures" in done.stderr
 

@@ -5,13 +5,11 @@ import os
 import subprocess
 import sys
 
-import click.testing
 import helpers
 import pytest
 import rich.table
 import rich.text
 
-from conformance.cli import main
 from conformance.model.errors import UserError, located
 from conformance.model.networks.place import Cell
 from conformance.results import store
@@ -98,7 +96,7 @@ def test_a_full_device_is_a_mistake_of_one_line(form):
 
 
 def test_a_mistake_is_one_line(tmp_path):
-    done = click.testing.CliRunner().invoke(main, ["zones", "check", str(tmp_path / "a\nconformance: ok")])
+    done = helpers.invoke("zones", "check", tmp_path / "a\nconformance: ok")
     assert done.exit_code == 2
     assert done.output.count("\n") == 1
     assert one_line("a\nb\x00") == r"a\nb\x00"
@@ -117,6 +115,6 @@ def test_the_last_lines_of_a_program_that_failed_stand_below_and_cannot_pass_for
 @pytest.mark.parametrize("arguments", [["gate", "cubic", "--baseline", ""], ["run", "cubic", "--results", "."]])
 def test_what_would_pass_for_something_else_is_refused(arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = click.testing.CliRunner().invoke(main, arguments)
+    done = helpers.invoke(*arguments)
     assert done.exit_code == 2
     assert isinstance(done.exception, SystemExit)
