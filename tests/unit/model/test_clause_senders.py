@@ -46,8 +46,6 @@ def test_a_window_that_is_not_used_after_a_loss_does_not_grow():
     asked = {"requests": [(0.0, 2_500_000), (3.02, 7500), (13.04, 2_500_000)]}
     assert permitted("CL205", timed, bodies(85), **asked)
     assert not permitted("CL205", timed, bodies(140), **asked)
-    assert "no time with little" in why_not("CL205", timed, bodies(85), requests=[(0.0, 9), (13.04, 2_500_000)])
-    assert "too small" in why_not("CL205", timed, bodies(85), requests=[(0.0, 9), (8.0, 9), (13.04, 2_500_000)])
 
 
 # --- outages
@@ -59,17 +57,12 @@ def test_a_short_outage_leaves_what_a_loss_leaves():
     before = [BDP] * 71
     for after, right in (([0.6 * BDP] * 20, True), ([2, 2, 2, 3, 4, 5, 6, 7], False)):
         assert permitted("CL002", windows, [*before, *after], outage=(2.9, 3.0)) is right
-    assert "too small" in why_not("CL002", windows, [5] * 200, outage=(2.9, 3.0))
-    # A queue that was full just before has its reduction, and the outage another.
-    assert LOST_BESIDE in why_not("CL002", windows, [*before, *[8] * 20], outage=(2.9, 3.0), lost={BDP * 69})
-    assert "nothing arrived" in why_not("CL002", windows, [BDP] * 73, outage=(2.9, 9.0))
 
 
 @pytest.mark.parametrize("clause", ["CL003", "CL040"])
 def test_each_probe_doubles_the_wait(clause):
     assert permitted(clause, timed, probes(2.9, doubling(0.2, 4)), outage=(2.9, 7.9))
     assert not permitted(clause, timed, probes(2.9, [0.3] * 12), outage=(2.9, 7.9))
-    assert "needs three probes" in why_not(clause, timed, probes(2.9, [0.3]), outage=(2.9, 7.9))
 
 
 def test_what_answers_a_client_is_no_probe():
@@ -126,34 +119,15 @@ def test_what_the_handshake_opened_is_no_initial_window(handshake, packets, righ
 # --- reordering, losses and marks
 
 
-def test_packets_out_of_order_cost_no_rate():
+def test_a_sender_that_falls_silent_keeps_no_rate():
     for clause in ("CL016", "CL052"):
-        assert permitted(clause, paced, [(1.0, 6.0)])
-        assert not permitted(clause, paced, [(1.0, 1.0), (0.3, 6.0)])
-        assert not permitted(clause, paced, [(1.0, 2.0)], ended_s=7.0)  # it falls silent
-        assert "too soon" in why_not(clause, paced, [(1.0, 1.2)])
+        assert not permitted(clause, paced, [(1.0, 2.0)], ended_s=7.0)
 
 
-@pytest.mark.parametrize(("times", "right"), [(1.5, True), (1.8, False)])
-def test_the_cubic_grows_by_a_half_at_most(times, right):
-    # Round trips take two seconds; the first loses a packet, which is known in the third.
-    grown = [14 * times**at for at in range(5)]
-    assert permitted("CL025", windows, [10, 20, 14, 14, 14, *grown, *grown[-1:] * 3], lost={9}) is right
-    assert why_not("CL025", windows, [10, 20, 14, 14, 14]) == "nothing was lost"
-
-
-@pytest.mark.parametrize(("window", "right"), [(2, True), (BDP / 2, False)])
-def test_marks_that_go_on_reduce_the_window_to_its_minimum(window, right):
-    sent = [*[BDP] * 50, *[window] * 100]
-    assert permitted("CL077", windows, sent, ect=True) is right
-    assert "no packet with ECT" in why_not("CL077", windows, sent)
-
-
-@pytest.mark.parametrize(("times", "right"), [(0.5, True), (1.0, False)])
-def test_bbr_answers_marks(times, right):
-    sent = [(1.0, 2.0), (times, 4.0)]
-    assert permitted("BBR31", paced, sent, ect=True) is right
-    assert "no packet with ECT" in why_not("BBR31", paced, sent)
+def grown(times):
+    """Return windows of round trips of two seconds; the first loses a packet, which is known in the third."""
+    after = [14 * times**at for at in range(5)]
+    return [10, 20, 14, 14, 14, *after, *after[-1:] * 3]
 
 
 # --- BBR's states: round trips of 80 ms
@@ -162,8 +136,18 @@ def test_bbr_answers_marks(times, right):
 FILLS = [(0.5, 0.08), (1.0, 0.08), (2.0, 0.08), (1.0, 0.16)]
 DRAINED = [*FILLS, (0.5, 0.16), (1.0, 5.0)]
 PROBED, END = [*DRAINED, (1.24, 0.3)], (1.0, 1.0)
+#: what it sends between probes
+CRUISES = [(1.0, 0.5), (0.95, 0.24)] * 8
+#: a ProbeRTT: the flight falls to half within a round trip, stays there for 200 ms, and rises
+DIP = [(0.5, 0.28)]
+#: a lower RTT puts a ProbeRTT off: it is 9 s from the first to the second
+PUT_OFF = [*DRAINED, (1.0, 1.0), *DIP, (1.0, 9.0), *DIP, (1.0, 9.0), *DIP, (1.0, 5.0), *DIP, (1.0, 1.0)]
 #: windows that grow by a quarter in each round trip
 SLOW_DOUBLING = [10, 13, 16, 20, 25, 31, 39, 49]
+
+
+def dipping(every_s, times, dip=DIP):
+    return [*DRAINED, *([(1.0, every_s), *dip] * times), (1.0, 1.0)]
 
 
 @pytest.mark.parametrize(
@@ -178,76 +162,113 @@ SLOW_DOUBLING = [10, 13, 16, 20, 25, 31, 39, 49]
         pytest.param("BBR201", windows, [10, 20, 40, 80, 120, 120, 120], SLOW_DOUBLING, id="start-up-doubles"),
         pytest.param("CL004", timed, probes(2.9, doubling(0.2, 4)), probes(2.9, [0.3] * 20), id="no-answer-backoff"),
         pytest.param("CL043", windows, [*[BDP] * 46, *[3] * 60], [BDP] * 120, id="lasting-heavy-loss-backoff"),
+        pytest.param("CL016", paced, [(1.0, 6.0)], [(1.0, 1.0), (0.3, 6.0)], id="disorder-costs-no-rate"),
+        pytest.param("CL052", paced, [(1.0, 6.0)], [(1.0, 1.0), (0.3, 6.0)], id="disorder-costs-no-rate-of-quic"),
+        pytest.param(
+            "BBR101", paced, DRAINED, [*FILLS[:3], (2.0, 0.08), (1.0, 0.16), (0.5, 0.4), (1.0, 5.0)],
+            id="start-up-goes-on-for-three-rounds",
+        ),
+        pytest.param(
+            "BBR01", paced, DRAINED, [*FILLS, (1.0, 2.0), (0.5, 0.16), (1.0, 3.0)], id="start-up-holds-two-bdp"
+        ),
+        pytest.param("BBR08", paced, [*PROBED, (0.89, 0.7), *CRUISES], [*PROBED, (0.75, 0.3), END], id="slower-later"),
+        pytest.param(
+            "BBR05", paced, [*PROBED, (0.89, 1.0), END], [*DRAINED, (1.15, 0.16), (0.89, 0.3), END], id="probe-is-long"
+        ),
+        pytest.param(
+            "BBR105", paced, [*PROBED, (0.89, 1.0), END], [*DRAINED, (2.0, 0.16), (0.5, 0.32), (1.0, 2.0)],
+            id="probe-is-gentle",
+        ),
+        pytest.param("BBR10", paced, dipping(5.0, 3), dipping(10.0, 3), id="probe-rtt-each-five-seconds"),
+        pytest.param("BBR10", paced, PUT_OFF, [*DRAINED, (1.0, 12.0)], id="probe-rtt-that-never-comes"),
+        pytest.param(
+            "BBR10", paced, PUT_OFF, [*DRAINED, (1.0, 1.0), *DIP, (1.0, 20.0)], id="probe-rtt-that-comes-no-more"
+        ),
+        pytest.param("BBR110", paced, dipping(5.0, 3), dipping(5.0, 3, [(0.75, 0.25)]), id="probe-rtt-is-half-deep"),
+        # The draft says in two places that ProbeRTT leaves four packets.
+        pytest.param("BBR110", paced, dipping(5.0, 3, [(0.01, 0.25)]), [*DRAINED, (1.0, 12.0)], id="four-packets"),
+        pytest.param("BBR210", paced, dipping(5.0, 3), dipping(5.0, 3, [(0.5, 0.8)]), id="probe-rtt-is-short"),
+        pytest.param("BBR210", paced, dipping(5.0, 3), [*DRAINED, (1.0, 12.0)], id="probe-rtt-comes"),
+        pytest.param("BBR302", paced, [*DRAINED, (0.89, 8.0)], [*DRAINED, (0.99, 8.0)], id="headroom"),
+        pytest.param("BBR302", paced, [*DRAINED, (0.89, 8.0)], [*DRAINED, (0.16, 8.0)], id="no-more-than-headroom"),
+        pytest.param("CL051", windows, [*[66] * 37, 46, *[66] * 10], [*[66] * 37, *[46] * 12], id="no-loss-is-undone"),
+        pytest.param(
+            "CL048", windows, [*[BDP] * 121, 17, 17, *range(8, 17), *[17] * 80], [*[BDP] * 121, *[17] * 100],
+            id="a-lost-retransmission-reduces-once-more",
+        ),
     ],
-)
+)  # fmt: skip
 def test_a_clause_permits_one_sender_and_not_the_other(clause, sender, right, wrong):
     assert permitted(clause, sender, right)
     assert not permitted(clause, sender, wrong)
 
 
-def test_start_up_goes_on_for_three_rounds_and_holds_two_bdp():
-    assert permitted("BBR101", paced, DRAINED)
-    assert not permitted("BBR101", paced, [*FILLS[:3], (2.0, 0.08), (1.0, 0.16), (0.5, 0.4), (1.0, 5.0)])
-    assert permitted("BBR01", paced, DRAINED)
-    assert not permitted("BBR01", paced, [*FILLS, (1.0, 2.0), (0.5, 0.16), (1.0, 3.0)])
-    assert "never filled" in why_not("BBR01", paced, [(0.5, 6.0)])
+@pytest.mark.parametrize(
+    ("clause", "sender", "right", "wrong", "how"),
+    [
+        pytest.param("CL025", windows, grown(1.5), grown(1.8), {"lost": {9}}, id="cubic-grows-by-a-half"),
+        pytest.param(
+            "CL077", windows, [*[BDP] * 50, *[2] * 100], [*[BDP] * 50, *[BDP / 2] * 100], {"ect": True},
+            id="marks-that-go-on-leave-the-minimum",
+        ),
+        pytest.param(
+            "BBR31", paced, [(1.0, 2.0), (0.5, 4.0)], [(1.0, 2.0), (1.0, 4.0)], {"ect": True}, id="bbr-answers-marks"
+        ),
+        pytest.param(
+            "CL038", windows, [*[BDP] * 95, *[1] * 25, *[BDP] * 20], [*[BDP] * 95, *[1] * 25, *[0.5 * BDP] * 20],
+            {"slower": (9, 1)}, id="what-a-timeout-alone-reduces",
+        ),
+        pytest.param(
+            "BBR17", paced, [(0.95, 20.0)], [(0.5, 20.0)], {}, id="a-policers-rate-is-used"
+        ),
+        pytest.param("BBR217", paced, [(0.95, 20.0)], [(0.5, 20.0)], {}, id="a-policers-rate-is-used-later"),
+    ],
+)  # fmt: skip
+def test_a_clause_permits_one_sender_and_not_the_other_where_something_happens(clause, sender, right, wrong, how):
+    assert permitted(clause, sender, right, **how)
+    assert not permitted(clause, sender, wrong, **how)
 
 
-def test_what_is_slower_long_after_a_probe_is_not_down():
-    cruises = [*PROBED, (0.89, 0.7), *[(1.0, 0.5), (0.95, 0.24)] * 8]
-    assert permitted("BBR08", paced, cruises)
-    assert "after a probe" in why_not("BBR08", paced, [*DRAINED, *[(1.0, 0.5), (0.95, 0.24)] * 8])
+LONG_PROBES = [*DRAINED, (1.0, 3.0)]
 
 
-def test_a_probe_goes_on_until_the_bandwidth_no_longer_grows():
-    long, short = (1.24, 0.3), (1.15, 0.16)
-    for clause in ("BBR05", "BBR105"):
-        assert permitted(clause, paced, [*DRAINED, long, (0.89, 1.0), (1.0, 1.0)])
-        assert "never sent faster" in why_not(clause, paced, [*DRAINED, (1.0, 3.0)])
-    assert not permitted("BBR05", paced, [*DRAINED, short, (0.89, 0.3), (1.0, 1.0)])
-    assert not permitted("BBR105", paced, [*DRAINED, (2.0, 0.16), (0.5, 0.32), (1.0, 2.0)])
-
-
-#: a ProbeRTT: the flight falls to half within a round trip, stays there for 200 ms, and rises
-DIP = [(0.5, 0.28)]
-
-
-def dipping(every_s, times, dip=DIP):
-    return [*DRAINED, *([(1.0, every_s), *dip] * times), (1.0, 1.0)]
-
-
-def test_probe_rtt_comes_each_five_seconds_is_half_deep_and_short():
-    # A lower RTT puts a ProbeRTT off: it is 9 s from the first to the second.
-    put_off = [*DRAINED, (1.0, 1.0), *DIP, (1.0, 9.0), *DIP, (1.0, 9.0), *DIP, (1.0, 5.0), *DIP, (1.0, 1.0)]
-    assert permitted("BBR10", paced, put_off)
-    for clause in ("BBR10", "BBR110", "BBR210"):
-        assert permitted(clause, paced, dipping(5.0, 3))
-    assert not permitted("BBR10", paced, dipping(10.0, 3))
-    # The draft says in two places that ProbeRTT leaves four packets.
-    assert permitted("BBR110", paced, dipping(5.0, 3, [(0.01, 0.25)]))
-    assert not permitted("BBR110", paced, dipping(5.0, 3, [(0.75, 0.25)]))
-    assert not permitted("BBR210", paced, dipping(5.0, 3, [(0.5, 0.8)]))
-
-
-@pytest.mark.parametrize("clause", ["BBR10", "BBR110", "BBR210"])
-def test_a_probe_rtt_that_never_comes_is_a_violation_once_it_is_overdue(clause):
-    assert not permitted(clause, paced, [*DRAINED, (1.0, 12.0)])
-    assert "none was overdue" in why_not(clause, paced, [*DRAINED, (1.0, 8.0)])
-
-
-def test_a_sender_that_falls_silent_after_start_up_shows_no_dip():
-    assert "ended within the length of a dip" in why_not("BBR110", paced, [*FILLS, (0.0, 18.0), (1.0, 0.005)])
-
-
-def test_a_probe_rtt_that_comes_no_more_is_one_too():
-    assert not permitted("BBR10", paced, [*DRAINED, (1.0, 1.0), *DIP, (1.0, 20.0)])
-
-
-def test_bbrv1_waits_for_nothing_and_its_probe_is_over_before_the_loss():
-    slower = {"slower": (1.1, 0.89), "triggered": {"probe_down": 1.1}}
-    assert "waits for nothing" in why_not("BBR09", paced, [(1.0, 1.0), (1.25, 0.1), (0.75, 0.02), (1.0, 4.0)], **slower)
-    found = why_not("BBR21", paced, [(1.0, 1.0), (1.25, 0.08), (0.75, 0.08), (1.0, 3.0)], triggered={"probe_up": 1.0})
-    assert found == "it no longer probed when it could know what had happened"
+@pytest.mark.parametrize(
+    ("clauses", "sender", "parts", "how", "words"),
+    [
+        (("CL016", "CL052"), paced, [(1.0, 1.2)], {}, "too soon"),
+        (("CL025",), windows, [10, 20, 14, 14, 14], {}, "nothing was lost"),
+        (("CL077", "CL076", "CL176"), windows, [*[BDP] * 50, *[2] * 100], {}, "no packet with ECT"),
+        (("BBR31",), paced, [(1.0, 2.0), (0.5, 4.0)], {}, "no packet with ECT"),
+        (("CL076", "CL176"), windows, [10] * 120, {"ect": True}, "below 16 packets"),
+        (("BBR01",), paced, [(0.5, 6.0)], {}, "never filled"),
+        (("BBR08",), paced, [*DRAINED, *CRUISES], {}, "after a probe"),
+        (("BBR05", "BBR105"), paced, LONG_PROBES, {}, "never sent faster"),
+        (("BBR10", "BBR110", "BBR210"), paced, [*DRAINED, (1.0, 8.0)], {}, "none was overdue"),
+        (("BBR110",), paced, [*FILLS, (0.0, 18.0), (1.0, 0.005)], {}, "ended within the length of a dip"),
+        # BBRv1 waits for nothing, and its probe is over before the loss.
+        (("BBR09",), paced, [(1.0, 1.0), (1.25, 0.1), (0.75, 0.02), (1.0, 4.0)],
+         {"slower": (1.1, 0.89), "triggered": {"probe_down": 1.1}}, "waits for nothing"),
+        (("BBR21",), paced, [(1.0, 1.0), (1.25, 0.08), (0.75, 0.08), (1.0, 3.0)], {"triggered": {"probe_up": 1.0}},
+         "it no longer probed when it could know what had happened"),
+        (("CL014", "CL049"), windows, [10, 10, 10, 10, 10], {"lost": {3}}, "was isolated"),
+        # What reduces the window may be a loss: one of the round trip before the packet that came late.
+        (("CL051",), windows, [*[66] * 37, *[46] * 12], {"lost": {66 * 36 - 9}}, LOST_BESIDE),
+        (("CL048",), windows, [*[BDP] * 121, *[17] * 25], {}, "over too soon"),
+        (("CL042",), windows, [*[BDP] * 72, *[1] * 38, 1, 2, 4, 8], {"outage": (2.9, 4.39)}, "until a loss"),
+        (("CL038",), windows, [*[BDP] * 95, *[1] * 25, *[BDP] * 20], {"slower": (9, 1), "lost": {BDP * 95 + 26}},
+         LOST_BESIDE),
+        (("CL002",), windows, [5] * 200, {"outage": (2.9, 3.0)}, "too small"),
+        # A queue that was full just before has its reduction, and the outage another.
+        (("CL002",), windows, [*[BDP] * 71, *[8] * 20], {"outage": (2.9, 3.0), "lost": {BDP * 69}}, LOST_BESIDE),
+        (("CL002",), windows, [BDP] * 73, {"outage": (2.9, 9.0)}, "nothing arrived"),
+        (("CL003", "CL040"), timed, probes(2.9, [0.3]), {"outage": (2.9, 7.9)}, "needs three probes"),
+        (("CL205",), timed, bodies(85), {"requests": [(0.0, 9), (13.04, 2_500_000)]}, "no time with little"),
+        (("CL205",), timed, bodies(85), {"requests": [(0.0, 9), (8.0, 9), (13.04, 2_500_000)]}, "too small"),
+    ],
+)  # fmt: skip
+def test_what_shows_nothing_of_a_clause_says_why(clauses, sender, parts, how, words):
+    for clause in clauses:
+        assert words in why_not(clause, sender, parts, **how)
 
 
 # --- after a loss, a mark, a late packet, or a timeout
@@ -268,7 +289,6 @@ def test_a_reduction_stops_what_is_sent_at_once():
     for clause in ("CL014", "CL049"):
         assert permitted(clause, windows, right, **how)
         assert not permitted(clause, windows, late, **how)
-        assert "was isolated" in why_not(clause, windows, [10, 10, 10, 10, 10], lost={3})
 
 
 @pytest.mark.parametrize(
@@ -278,27 +298,12 @@ def test_a_reduction_stops_what_is_sent_at_once():
 def test_marks_of_one_window_reduce_once(clause, share, right):
     sent = [*[BDP] * 72, *[round(share * BDP)] * 30]
     assert permitted(clause, windows, sent, ect=True) is right
-    assert "no packet with ECT" in why_not(clause, windows, sent)
-    assert "below 16 packets" in why_not(clause, windows, [10] * 120, ect=True)
     for lost in (BDP * 70, BDP * 72):
         assert LOST_BESIDE in why_not(clause, windows, sent, ect=True, lost={lost})
 
 
-def test_what_was_no_loss_is_taken_back():
-    before = [66] * 36
-    assert permitted("CL051", windows, [*before, 66, 46, *[66] * 10])
-    assert not permitted("CL051", windows, [*before, 66, *[46] * 12])
-    # What reduces the window may be a loss: one of the round trip before the packet that came late.
-    assert LOST_BESIDE in why_not("CL051", windows, [*before, 66, *[46] * 12], lost={sum(before) - 9})
-
-
-def test_a_lost_retransmission_reduces_once_more():
-    before = [BDP] * 121
-    assert permitted("CL048", windows, [*before, 17, 17, *range(8, 17), *[17] * 80])
-    # Only a timer of a second tells some senders.
-    assert permitted("CL048", windows, [*before, *[17] * 25, 1, 2, 4, 8, *[9] * 80])
-    assert not permitted("CL048", windows, [*before, *[17] * 100])
-    assert "over too soon" in why_not("CL048", windows, [*before, *[17] * 25])
+def test_a_lost_retransmission_that_only_a_timer_of_a_second_tells_reduces_once_more():
+    assert permitted("CL048", windows, [*[BDP] * 121, *[17] * 25, 1, 2, 4, 8, *[9] * 80])
 
 
 def test_slow_start_after_a_timeout_ends_at_seven_tenths():
@@ -309,21 +314,12 @@ def test_slow_start_after_a_timeout_ends_at_seven_tenths():
         again = [at for at in by if at < ends]
         sent = [*full, *[1] * 38, *again, *[ends + at / 4 for at in range(20)]]
         assert permitted("CL042", windows, sent, **outage) is right
-    assert "until a loss" in why_not("CL042", windows, [*full, *[1] * 38, 1, 2, 4, 8], **outage)
-
-
-def test_what_a_timeout_alone_reduces():
-    for after, right in ((BDP, True), (0.5 * BDP, False)):
-        assert permitted("CL038", windows, [*[BDP] * 95, *[1] * 25, *[after] * 20], slower=(9, 1)) is right
 
 
 def test_what_was_in_flight_long_before_packets_were_held_is_no_window():
     """A start-up that overshot is over two round trips before; a loss meanwhile reduces the window, too."""
     earlier = [*[BDP] * 20, *[4 * BDP] * 8, *[BDP] * 45]
     assert permitted("CL038", windows, [*earlier, *[1] * 25, *[BDP] * 20], slower=(9, 1))
-    sent = [*[BDP] * 95, *[1] * 25, *[BDP] * 20]
-    why = why_not("CL038", windows, sent, slower=(9, 1), lost={BDP * 95 + 26})
-    assert LOST_BESIDE in why
 
 
 @pytest.mark.parametrize(("window", "right"), [(10, True), (60, False)])
@@ -344,17 +340,8 @@ def test_a_sender_that_answers_marks_as_losses_sends_no_ect_1():
     assert not permitted("CL081", paced, [(1.0, 3.0)], ect=packets.ECT_1)
 
 
-def test_cruise_leaves_headroom():
-    for share, right in ((0.89, True), (0.99, False), (0.16, False)):
-        assert permitted("BBR302", paced, [*DRAINED, (share, 8.0)]) is right
-
-
-def test_behind_a_policer_most_of_its_rate_is_used_and_little_is_lost():
+@pytest.mark.parametrize("clause", ["BBR117", "BBR317"])
+def test_behind_a_policer_little_is_lost(clause):
     steady = [(0.95, 20.0)]
-    for clause in ("BBR17", "BBR217"):
-        assert permitted(clause, paced, steady)
-        assert not permitted(clause, paced, [(0.5, 20.0)])
-    some = set(range(0, 16_000, 5))
-    for clause in ("BBR117", "BBR317"):
-        assert permitted(clause, paced, steady)
-        assert not permitted(clause, paced, steady, lost=some)
+    assert permitted(clause, paced, steady)
+    assert not permitted(clause, paced, steady, lost=set(range(0, 16_000, 5)))

@@ -226,17 +226,6 @@ def test_what_matters_is_hardly_ever_called_the_same():
     assert wrong < 32
 
 
-@pytest.mark.slow
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
-def test_holm_is_monotone_and_between_the_p_value_and_bonferroni(p_values):
-    adjusted = statistics.holm_adjusted(p_values)
-    for p, q in zip(p_values, adjusted, strict=True):
-        assert p <= q <= 1.0
-    assert min(adjusted) == pytest.approx(min(1.0, min(p_values) * len(p_values)))
-    ranks = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    assert all(adjusted[a] <= adjusted[b] for a, b in itertools.pairwise(ranks))
-
-
 def test_as_many_trials_are_proposed_as_would_make_an_unclear_quantity_clear():
     unclear = one([0.50, 0.52, 0.48, 0.51], [0.51, 0.53, 0.50, 0.49], matters=0.02)
     assert unclear.change is Movement.UNCLEAR

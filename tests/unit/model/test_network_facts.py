@@ -230,11 +230,12 @@ def test_a_round_trip_by_timestamps_may_be_a_millisecond_short():
     assert measured((("groups", 0, "flows", 0, "min_rtt_ms"), 19.0)).outcome is Outcome.OK
 
 
-def test_time_that_was_over_is_said():
-    unfinished = flow(complete=False, end_s=None, client=process(None))
+def test_a_scenario_that_timed_out_says_so_and_has_no_completion_time():
+    unfinished = flow(complete=False, client=process(None), end_s=None, acked_bytes=900_000)
     found = measured((("timed_out",), True), (("groups", 0, "flows", 0), unfinished))
     assert found.outcome is Outcome.TIMEOUT
     assert found.message == "no packet of the flows came for 120 s of virtual time"
+    assert (found.metrics["completion_s"], found.metrics["utilization"]) == (None, 0.36)
 
 
 UNFINISHED = {"complete": False, "client": process(None), "arrived_bytes": 0, "acked_bytes": None, "looks": {}}
@@ -289,13 +290,6 @@ def test_a_queue_is_resized_by_a_change_and_not_by_a_rate():
 def test_packets_that_a_watch_did_not_see_enter_the_queue_are_few(unmatched, is_error):
     found = measured((("links", 0, 0, "delays"), 1000), (("links", 0, 0, "unmatched"), unmatched))
     assert ("packets that left the queue were not seen to enter it" in (found.message or "")) == is_error
-
-
-def test_a_scenario_that_timed_out_has_no_completion_time():
-    unfinished = flow(complete=False, client=process(None), end_s=None, acked_bytes=900_000)
-    found = measured((("timed_out",), True), (("groups", 0, "flows", 0), unfinished))
-    assert found.outcome is Outcome.TIMEOUT
-    assert (found.metrics["completion_s"], found.metrics["utilization"]) == (None, 0.36)
 
 
 def test_what_a_bucket_lets_through_at_once_is_no_lie():

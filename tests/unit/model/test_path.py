@@ -14,7 +14,6 @@ from conformance.lab import job
 from conformance.model.emulation import calibration
 from conformance.model.emulation.facts import measurement
 from conformance.model.errors import UserError
-from conformance.model.judging import grid
 from conformance.model.networks.place import Cell, CellPath, end_to_end, parse_path
 from conformance.model.networks.proxy import Proxy
 from conformance.model.networks.setting import Setting
@@ -58,11 +57,6 @@ def test_a_path_survives_json_and_the_schema(first, second, sized_by, proxy):
     line = Measurement(trial=trial(made), outcome=Outcome.ERROR, message="x").to_json()
     schema.check("measurement", line, "test")
     assert Measurement.from_json(line).trial.key == line["key"]
-
-
-@given(st.sampled_from(grid.cells("full")), st.sampled_from(grid.cells("full")))
-def test_a_path_survives_its_id(first, second):
-    assert parse_path(CellPath((first, second)).id) == (first, second)
 
 
 @given(any_cell, any_cell)

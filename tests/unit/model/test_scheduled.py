@@ -44,22 +44,6 @@ def outage(lost=40, passed=0, begin=BEGIN, **more):
     return list(problems(ACKS, OUTAGE, shown(2000, dropped=lost), [begin, end], 20, False))
 
 
-def test_an_outage_that_lost_all_that_came_is_one():
-    assert outage() == []
-
-
-def test_an_outage_that_lost_nothing_is_none():
-    assert outage(lost=0, passed=40) == ["0 of 40 packets were lost from 10 to 11 s instead of 100 %"]
-
-
-def test_an_outage_that_let_a_single_packet_pass_is_none():
-    assert outage(lost=39, passed=1) == ["39 of 40 packets were lost from 10 to 11 s instead of 100 %"]
-
-
-def test_an_outage_in_which_nothing_came_says_nothing():
-    assert outage(lost=0) == []
-
-
 def test_losses_that_go_on_are_found():
     made = [BEGIN, behind(11, 1005, dropped=40)]
     assert list(problems(ACKS, OUTAGE, shown(2000, dropped=41), made, 20, False)) == [
@@ -68,29 +52,33 @@ def test_losses_that_go_on_are_found():
 
 
 @pytest.mark.parametrize(
-    ("found", "why"),
+    ("counted", "why"),
     [
+        ({}, None),
+        ({"lost": 0, "passed": 40}, "0 of 40 packets were lost from 10 to 11 s instead of 100 %"),
+        ({"lost": 39, "passed": 1}, "39 of 40 packets were lost from 10 to 11 s instead of 100 %"),
+        ({"lost": 0}, None),  # nothing came, so nothing is known
         ({"delay_ms": 30}, "a delay of 30 ms instead of 20 from 11 s on"),
         ({"loss_pct": 100}, "a loss of 100 % instead of 0 from 11 s on"),
         ({"delay_ms": 20.009}, None),
     ],
 )
-def test_what_is_in_force_behind_a_change_is_compared(found, why):
-    assert outage(**found) == ([why] if why else [])
+def test_an_outage_loses_all_that_comes_and_what_follows_is_as_asked(counted, why):
+    assert outage(**counted) == ([why] if why else [])
 
 
-def test_a_rate_that_did_not_change_is_found():
-    changes = [change(5, DATA, rate_mbps=2)]
-    for rate, why in ((2, []), (10, ["a rate of 10 Mbit/s instead of 2 from 5 s on"])):
-        made = [behind(5, 100, queue_dropped=0, rate_mbps=rate)]
-        assert list(problems(DATA, changes, shown(200, queue_dropped=0), made, 10, False)) == why
-
-
-def test_a_rate_of_more_digits_than_tc_is_told_is_as_asked():
-    """The rate is 10 times 2^20 bit/s, which tc is given as 10.4858 Mbit/s."""
-    changes = [change(5, DATA, rate_mbps=10.48576)]
-    made = [behind(5, 100, queue_dropped=0, rate_mbps=10.4858)]
-    assert list(problems(DATA, changes, shown(200, queue_dropped=0), made, 10, False)) == []
+@pytest.mark.parametrize(
+    ("asked_mbps", "rate_mbps", "why"),
+    [
+        (2, 2, []),
+        (2, 10, ["a rate of 10 Mbit/s instead of 2 from 5 s on"]),
+        (10.48576, 10.4858, []),  # 10 times 2^20 bit/s, which tc is given with six digits
+    ],
+)
+def test_a_rate_that_did_not_change_is_found(asked_mbps, rate_mbps, why):
+    changes = [change(5, DATA, rate_mbps=asked_mbps)]
+    made = [behind(5, 100, queue_dropped=0, rate_mbps=rate_mbps)]
+    assert list(problems(DATA, changes, shown(200, queue_dropped=0), made, 10, False)) == why
 
 
 @pytest.mark.parametrize(("lost", "wrong"), [(100, False), (0, True), (500, True), (125, False)])
@@ -122,20 +110,16 @@ def looks(*left, standing=200_000, step_s=0.1):
 
 
 @pytest.mark.parametrize(
-    ("left", "why"),
+    ("left", "standing", "why"),
     [
-        ((125_000, 124_000), None),
-        ((125_000, 100_000), "only 100000 bytes left a full queue from 0.1 to 0.2 s, at 10 Mbit/s"),
+        ((125_000, 124_000), 200_000, None),
+        ((125_000, 100_000), 200_000, "only 100000 bytes left a full queue from 0.1 to 0.2 s, at 10 Mbit/s"),
+        ((125_000, 1000), 100_000, None),  # the queue may have been empty
     ],
 )
-def test_a_full_queue_lets_out_what_the_rate_carries(left, why):
-    found = list(problems(DATA, [], shown(900, queue_dropped=0, **looks(*left)), [], 0.2, False))
-    assert found == ([why] if why else [])
-
-
-def test_a_queue_that_may_have_been_empty_says_nothing_of_the_rate():
-    seen = shown(900, queue_dropped=0, **looks(125_000, 1000, standing=100_000))
-    assert list(problems(DATA, [], seen, [], 0.2, False)) == []
+def test_a_full_queue_lets_out_what_the_rate_carries(left, standing, why):
+    seen = shown(900, queue_dropped=0, **looks(*left, standing=standing))
+    assert list(problems(DATA, [], seen, [], 0.2, False)) == ([why] if why else [])
 
 
 def test_nothing_leaves_while_the_rate_is_0():

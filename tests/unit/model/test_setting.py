@@ -40,11 +40,6 @@ def test_a_setting_survives_json(cell):
     assert Setting.from_json(made.to_json()) == made
 
 
-@given(st.sampled_from(grid.cells("full")))
-def test_a_cell_survives_its_id(cell):
-    assert Cell.parse(cell.id) == cell
-
-
 @given(cells, cells)
 @example(Cell(1234.5678, 20, 1), Cell(1234.57, 20, 1))
 @example(Cell(10, 1e-05, 5e-324), Cell(10, 0, 0))

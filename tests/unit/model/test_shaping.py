@@ -28,20 +28,6 @@ def lines(direction, **more):
     return shaping.tc_lines(network(direction), direction, **more)
 
 
-def test_the_chain_is_netem_then_htb_then_the_queue_of_the_testbed():
-    assert lines(Direction(rate_mbps=10, delay_ms=20, loss_pct=1, queue=Queue(kind="red")), bdp=50_000) == [
-        "qdisc add dev {dev} root handle 1: netem limit 1000000 delay 20000us loss 1%",
-        "qdisc add dev {dev} parent 1: handle 5: htb default 1",
-        "class add dev {dev} parent 5: classid 5:1 htb rate 10mbit quantum 125000",
-        "qdisc add dev {dev} parent 5:1 handle 10: red limit 200000 min 16666 max 50000 avpkt 1000 burst 17"
-        " probability 0.02 adaptive harddrop bandwidth 10mbit",
-    ]
-
-
-def test_quantum_is_capped():
-    assert "quantum 200000" in lines(Direction(rate_mbps=50, queue=BFIFO))[2]
-
-
 def test_a_policer_polices_at_the_rate_behind_twice_the_rate():
     policed = Direction(rate_mbps=50, delay_ms=20, queue=Queue(kind="policer"))
     made = shaping.tc_lines(dataclasses.replace(network(policed), offload=True), policed)

@@ -34,13 +34,28 @@ def at_rest(extra=(), lost=(), answered=True, requests=BODIES):
     return seen("CL207", timed, sent, requests=requests, lost=lost, answers=acknowledged)
 
 
-def probes(*arguments, **rest):
-    clause, view = at_rest(*arguments, **rest)
-    return clause.observable.value(clause.observable.samples(view))
+#: a timer that runs on: eight probes of two packets
+RUNNING = [1.126 + 0.1 * number + extra for number in range(8) for extra in (0, 0.0001)]
 
 
-def test_a_sender_whose_probe_was_acknowledged_rests():
-    assert probes(PROBE, lost=ENDS) == 0
+@pytest.mark.parametrize(
+    ("extra", "rest", "count"),
+    [
+        pytest.param(PROBE, {}, 0, id="acknowledged"),
+        pytest.param([*PROBE, 1.1392, 1.1393], {}, 0, id="what-was-lost-follows"),
+        pytest.param(RUNNING, {}, 7, id="a-timer-runs-on"),
+        pytest.param([*PROBE, 1.33, 1.73], {}, 2, id="a-timer-backs-off"),
+        pytest.param([*PROBE, 1.5, 1.7], {"answered": False}, 0, id="the-server-acknowledges"),
+        # The third request comes to the server at 2.005 s.
+        pytest.param([*PROBE, 2.5], {"requests": [*BODIES[:2], (2.0, 7000)]}, 0, id="the-client-asked"),
+        # Nothing tells the sender that packet 8 is lost until the third probe arrives, so that each is for it.
+        pytest.param([1.126, 1.226, 1.426, 1.4261], {"lost": range(8, 12)}, 0, id="still-outstanding"),
+    ],
+)
+def test_probes_at_rest_are_those_for_nothing_outstanding(extra, rest, count):
+    clause, view = at_rest(extra, **{"lost": ENDS, **rest})
+    probes = clause.observable.value(clause.observable.samples(view))
+    assert probes == count and (probes in clause.bound) == (count == 0)
 
 
 def test_a_sender_that_needed_no_probe_says_nothing_about_its_timer():
@@ -48,36 +63,6 @@ def test_a_sender_that_needed_no_probe_says_nothing_about_its_timer():
         clause, view = at_rest(extra, lost=lost)
         with pytest.raises(Invisible, match="no body that needed a probe"):
             clause.observable.samples(view)
-
-
-def test_a_probe_for_a_lost_end_is_for_something_outstanding():
-    # The last two packets of the second body are lost, a probe follows, and then what was lost.
-    assert probes([*PROBE, 1.1392, 1.1393], lost=ENDS) == 0
-
-
-def test_a_timer_that_runs_on_is_counted_by_its_probes_not_by_their_packets():
-    running = [1.126 + 0.1 * number + extra for number in range(8) for extra in (0, 0.0001)]
-    assert probes(running, lost={8, 9}) == 7
-    clause, view = at_rest(running, lost={8, 9})
-    assert clause.observable.value(clause.observable.samples(view)) not in clause.bound
-
-
-def test_a_timer_that_backs_off_is_told_by_two_probes():
-    assert probes([1.126, 1.1261, 1.33, 1.73], lost={8, 9}) == 2
-
-
-def test_an_acknowledgement_of_the_server_is_no_probe():
-    assert probes([*PROBE, 1.5, 1.7], lost=ENDS, answered=False) == 0
-
-
-def test_what_the_client_asked_for_is_no_probe():
-    # The third request comes to the server at 2.005 s.
-    assert probes([*PROBE, 2.5], lost=ENDS, requests=[*BODIES[:2], (2.0, 7000)]) == 0
-
-
-def test_a_lost_packet_is_outstanding_until_a_later_one_is_acknowledged():
-    # Nothing tells the sender that packet 8 is lost until the third probe arrives, so that each is for it.
-    assert probes([1.126, 1.226, 1.426, 1.4261], lost=range(8, 12)) == 0
 
 
 @pytest.mark.parametrize(

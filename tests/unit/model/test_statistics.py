@@ -17,17 +17,16 @@ def test_median_of_an_even_number_is_the_mean_of_the_middle_two():
         statistics.median([])
 
 
-def test_five_values_give_minimum_to_maximum_at_90_percent():
-    assert statistics.median_interval([5, 3, 1, 2, 4]) == (1, 5)  # 1 - 2/2**5 = 93.75 %
-
-
-def test_four_values_are_too_few():
-    assert statistics.median_interval([1, 2, 3, 4]) == (-math.inf, math.inf)
-
-
-def test_twenty_values_at_95_percent_are_the_sixth_and_the_fifteenth():
-    # The textbook's table for n = 20: ranks 6 and 15, 95.86 %
-    assert statistics.median_interval(range(1, 21), 0.95) == (6, 15)
+@pytest.mark.parametrize(
+    ("count", "confidence", "interval"),
+    [
+        (4, 0.9, (-math.inf, math.inf)),
+        (5, 0.9, (1, 5)),  # 1 - 2/2**5 = 93.75 %
+        (20, 0.95, (6, 15)),  # the textbook's table for n = 20: 95.86 %
+    ],
+)
+def test_an_interval_of_the_median_ends_at_two_ranks(count, confidence, interval):
+    assert statistics.median_interval(range(count, 0, -1), confidence) == interval
 
 
 @given(values)
@@ -88,6 +87,7 @@ def test_holm_goes_on_until_the_first_that_is_not_small_enough():
 
 @given(st.lists(st.floats(0, 1), max_size=30))
 def test_holm_rejects_whatever_bonferroni_does_and_only_the_smallest(p_values):
+    assert all(p <= q <= 1.0 for p, q in zip(p_values, statistics.holm_adjusted(p_values), strict=True))
     rejected = rejected_by_holm(p_values, 0.05)
     assert {i for i, p in enumerate(p_values) if p <= 0.05 / len(p_values)} <= rejected
     assert all(p_values[i] <= p_values[j] for i in rejected for j in range(len(p_values)) if j not in rejected)
