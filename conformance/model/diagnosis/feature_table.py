@@ -228,8 +228,8 @@ FEATURES = (
           says="{where}for a twentieth of the time it had more than {value} BDP in flight",
           means=("a window gain that is too high", "a window gain that is too low")),
     # The weight: BBR enters ProbeRTT only if its draining has not shown the minimum round trip. The tolerance: stack
-    # and reference may each have one dip more or less at an end of the trace, which lasts 27 s after start-up.
-    *_row("dips_per_10_s", _of_bbr("probe_rtt"), _In(CLEAN, 0.75, LESS), digits=1,
+    # and reference may each have one dip more or less at an end of the trace, which lasts 25 s or more after start-up.
+    *_row("dips_per_10_s", _of_bbr("probe_rtt"), _In(CLEAN, 0.8, LESS), digits=1,
           says="in 10 s its flight dipped {value} times, as in ProbeRTT",
           means=("ProbeRTT too often", "ProbeRTT too seldom, or never")),
 )

@@ -71,6 +71,15 @@ def test_what_matters_is_a_share_of_what_stacks_may_differ_by():
     assert abs(both.of(2.0, 3.0) - 2.0 * (burst.tolerance - 1)) < 1e-12
 
 
+def test_a_dip_more_at_an_end_of_the_trace_moves_nothing():
+    """Where a ProbeRTT falls outside depends on milliseconds, and is so in all trials of a build."""
+    cell, data_s = feature_table.CELLS[feature_table.CLEAN]
+    trace_s = data_s - 60 * 2 * cell.one_way_delay_ms / 1e3  # of a sender that uses all of the link
+    two, three = ({seed: 10 * dips / trace_s + seed / 1e6 for seed in range(1, 10)} for dips in (2, 3))
+    quantity = by_trial.quantity(feature("dips_per_10_s", feature_table.CLEAN), "bbrv3")
+    assert comparison.compare({quantity: (two, three)})[0].change is Movement.SAME
+
+
 def test_bbr_has_features_of_its_own():
     names = {told.name for told in by_trial.told("bbrv3")}
     assert "rate_high" in names and "growth" not in names
