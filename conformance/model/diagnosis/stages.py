@@ -24,7 +24,7 @@ STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "start-up",
         (
-            "start_up_growth", "rise_ignored", "slow_growth", "growth_after", "first_kept",
+            "start_up_growth", "rise_ignored", "slow_growth", "growth_after",
             "bbr_start_up_rounds", "bbr_start_up_flight", "bbr_drain_rate", "bbr_drained_rtts", "early_throughput",
             "growing_throughput", "bbr_bulk_rate", "most_rate", "bbr_growth_after_dip", "request_rtts", "response_rtts",
         ),
@@ -36,8 +36,8 @@ STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "the response to a loss",
         (
-            "responded", "kept_of_probe", "kept", "kept_low", "kept_of_several", "kept_of_last", "window_later",
-            "window_least", "sent_in_recovery", "sent_after_loss", "doubling", "returned", "rate_left",
+            "responded", "kept_of_probe", "kept", "kept_low", "first_kept", "kept_of_several", "kept_of_last",
+            "window_later", "window_least", "sent_in_recovery", "sent_after_loss", "doubling", "returned", "rate_left",
             "bbr_probe_ends_rtts", "bbr_probe_flight",
         ),
     ),
