@@ -19,6 +19,7 @@ from conformance.model.diagnosis import by_trial, ranking
 from conformance.model.diagnosis.feature_table import Feature, label_of
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
+from conformance.model.judging import statistics
 from conformance.model.judging.question import Key
 from conformance.model.metrics.metric import RELATIVE_MARGIN
 from conformance.model.networks.setting import Setting
@@ -179,10 +180,10 @@ def _seeds_of_clause(clause: Clause, measurements: Sequence[Measurement]) -> Col
 
 def _sentence_of_clause(clause: Clause, measurements: Sequence[Measurement]) -> str:
     """Return what a clause looks at, its value, and what the document permits."""
-    in_order = sorted(_values_of_clause(clause, measurements).values())
-    if not in_order:
+    values = _values_of_clause(clause, measurements).values()
+    if not values:
         return ""
-    middle = f"{in_order[len(in_order) // 2]:.{clause.observable.digits}f} {clause.observable.unit}".strip()
+    middle = f"{statistics.median(values):.{clause.observable.digits}f} {clause.observable.unit}".strip()
     return f"{clause.observable.title} is {middle} ({clause.source}; permitted: {clause.permitted})"
 
 

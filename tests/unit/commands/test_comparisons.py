@@ -382,6 +382,12 @@ def test_networks_that_show_bbr_alone_are_its_first_and_other_algorithms_have_th
     assert of["cubic"] == [name for name in names.values() if name in for_loss]
 
 
+def test_a_clauses_sentence_has_the_median_that_is_compared(monkeypatch):
+    clause = clauses.find("CL011")
+    monkeypatch.setattr(compare.compare_clauses, "_values_of_clause", lambda *_: {1: 0.5, 2: 0.7})
+    assert " is 0.60 (RFC 9438, 4.6;" in compare.compare_clauses._sentence_of_clause(clause, [])
+
+
 def test_a_stack_that_sends_no_ect_is_said_to_be_unmarked(world, monkeypatch):
     features_are(monkeypatch, ALIKE, ALIKE)
     changes_are(monkeypatch, a=None, b=None)
