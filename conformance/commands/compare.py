@@ -335,8 +335,8 @@ class ComparisonWork:
     sentences: dict[Quantity, str] = dataclasses.field(default_factory=dict)
     #: how many trials of each side were made of what not all may show
     tried: dict[Quantity, tuple[int, ...]] = dataclasses.field(default_factory=dict)
-    #: {algorithm: how trials ended in each place}
-    ends: dict[str, list[compare_shares.Ends]] = dataclasses.field(default_factory=dict)
+    #: how trials ended in each place, one for each network there
+    ends: dict[Where, list[compare_shares.Ends]] = dataclasses.field(default_factory=dict)
     one_sided: list[tuple[Quantity, str]] = dataclasses.field(default_factory=list)
     left_out: list[LeftOut] = dataclasses.field(default_factory=list)
     #: what was not measured in time; `rest`: the same of cells that need not be, if nothing else differs
@@ -358,7 +358,8 @@ class ComparisonWork:
         self._measure(changing, True, self.unmeasured)
         named = self.options.grid != grids.SMOKE
         self._measure(cells, alike, self.unmeasured if named or not (alike and changing) else self.rest)
-        self._add(compare_shares.of_all_places(algorithm, self.ends.get(algorithm, ())))
+        of_algorithm = [ends for (of, *_), here in self.ends.items() if of == algorithm for ends in here]
+        self._add(compare_shares.of_all_places(algorithm, of_algorithm))
 
     def _features(self, algorithm: str) -> bool:
         """Collect the values of an algorithm's features; return whether they are the same on both sides."""
@@ -485,9 +486,13 @@ class ComparisonWork:
         }
 
     def _ended(self, algorithm: str, profile: str, place: Point, ends: compare_shares.Ends) -> None:
-        """Collect how the trials of both sides ended in a place."""
-        self.ends.setdefault(algorithm, []).append(ends)
-        self._add(compare_shares.of_place(algorithm, profile, place, ends))
+        """Collect how the trials of both sides ended in a place.
+
+        Several networks are at one place: what is traced there, and other queues and lengths of the same cell.
+        """
+        here = self.ends.setdefault((algorithm, profile, place), [])
+        here.append(ends)
+        self._add(compare_shares.of_place(algorithm, profile, place, compare_shares.together(here)))
 
     def _add(self, shares: Iterable[compare_shares.Share]) -> None:
         for quantity, values, sentence in shares:

@@ -61,7 +61,12 @@ def of_place(algorithm: str, profile: str, place: Point, ends: Ends) -> Iterator
 def of_all_places(algorithm: str, places: Sequence[Ends]) -> Iterator[Share]:
     """Yield the shares of failures and of timeouts in several places together, as far as either side has any."""
     if len(places) > 1:
-        yield from of_place(algorithm, "", EVERYWHERE, (_together(places, 0), _together(places, 1)))
+        yield from of_place(algorithm, "", EVERYWHERE, together(places))
+
+
+def together(places: Sequence[Ends]) -> Ends:
+    """Return how the trials of both sides ended in one or several places, as if these were one."""
+    return places[0] if len(places) == 1 else (_together(places, 0), _together(places, 1))
 
 
 def of_showing(

@@ -320,6 +320,19 @@ def test_what_may_cause_a_failure_is_said_before_it(world, monkeypatch):
     assert [c.quantity.label for c in found.of(Movement.MOVED)] == ["beta", "failures", "failures"]
 
 
+def test_failures_in_two_networks_of_one_cell_are_counted_together(world, monkeypatch):
+    """What is traced in a cell is not lost among those of the same cell where losses are read for longer."""
+    base = features_of(seeds=range(1001, 1010))
+    died = {"base": {}, "head": {"few": dict.fromkeys(base["few"], "it died")}}
+    both = {"base": base, "head": {**base, "few": {}}}, died, []
+    monkeypatch.setattr(compare.compare_features, "both", lambda *_, **__: both)
+    fails_on(monkeypatch, "head", [1001])
+    found, _ = built_again(world, grid=compare.NO_CELLS)
+    place = Cell(10, 20, 0.3)
+    (share,) = (c for c in found.compared if (c.quantity.name, c.quantity.place) == ("failures", place))
+    assert share.n == (18, 18) and (share.before, share.after) == (0, pytest.approx(10 / 18))
+
+
 def test_what_fails_on_both_sides_alike_has_not_moved(world, monkeypatch):
     features_are(monkeypatch, ALIKE, ALIKE)
     fails_on(monkeypatch, "base", range(1, 10_000))
