@@ -83,6 +83,8 @@ def _folder() -> pathlib.Path:
     if not os.access(folder, os.W_OK):
         folder = pathlib.Path(tempfile.gettempdir(), f"cc-conformance-{os.getuid()}")
         folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.lstat().st_uid != os.getuid() or folder.is_symlink():
+            raise UserError(f"{folder} is not yours", "set TMPDIR or CC_CONFORMANCE_CACHE to a folder of your own")
     return folder
 
 

@@ -67,7 +67,8 @@ def package(name: str, version: str) -> pathlib.Path:
             options = ("--disable-pip-version-check", "--no-compile", "--no-deps", "--only-binary", ":all:")
             _run([_PYTHON, "-m", "pip", "install", *options, "--target", str(new), f"{name}=={version}"], folder)
             shutil.rmtree(new / "bin", ignore_errors=True)  # programs with the path of this folder in them
-            new.rename(kept)
+            with contextlib.suppress(OSError):  # another process has fetched it meanwhile
+                new.rename(kept)
     return kept
 
 

@@ -184,3 +184,11 @@ def test_where_the_cache_cannot_be_written_to_locks_are_in_the_temp_folder(own_c
     with cores.one_core() as core:
         assert core == 3
     assert (tmp_path / f"cc-conformance-{os.getuid()}" / "core3.lock").exists()
+
+
+def test_where_locks_lie_in_the_temp_folder_they_are_not_in_anothers_folder(own_cache, tmp_path, monkeypatch):
+    own_cache.write_text("no folder")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / f"cc-conformance-{os.getuid()}").symlink_to(tmp_path, target_is_directory=True)
+    with pytest.raises(UserError, match="is not yours; set TMPDIR"):
+        cores.others_wait()

@@ -1,6 +1,7 @@
 """Versions of registries in place of a working tree, with tools that stand in for cargo and go."""
 
 import json
+import pathlib
 
 import pytest
 from test_sources import GO_MOD, program
@@ -8,6 +9,7 @@ from test_sources import GO_MOD, program
 from conformance.lab import registry, sources
 from conformance.model.errors import UserError
 from conformance.model.trials.trial import Scheme
+from conformance.support import paths
 
 
 class About:
@@ -138,3 +140,15 @@ for version in 0.9.1 0.10.2; do printf '[[package]]\\nname = "core"\\nversion = 
     monkeypatch.setattr(registry, "_PYTHON", "python")
     (about.folder / "requirements.lock").write_text("pack==1.0\n")
     assert [sources.newest(about, part) for part in ("core", "quic", "pack")] == ["0.10.2", "v2.1.0", "1.7.2"]
+
+
+def test_what_another_process_fetched_meanwhile_is_used(own_cache, monkeypatch):
+    kept = paths.cache("packages", "aioquic-1.2.0")
+
+    def fetch(command, folder):
+        for place in (kept, pathlib.Path(folder, "new")):
+            (place / "aioquic").mkdir(parents=True)
+
+    monkeypatch.setattr(registry, "_run", fetch)
+    assert registry.package("aioquic", "1.2.0") == kept and [path.name for path in kept.iterdir()] == ["aioquic"]
+    assert list(kept.parent.iterdir()) == [kept]
