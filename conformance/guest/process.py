@@ -129,7 +129,7 @@ class Process:
 
     @property
     def _ran_out_of_memory(self) -> bool:
-        """Whether it failed after the kernel had killed it, or a later process, such as its child, as memory ran out."""
+        """Whether it failed as memory ran out: the kernel had killed it, or a later process, such as its child."""
         failed = self.exit_status not in (None, 0)
         return failed and any(int(pid) >= self.pid for pid in _OUT_OF_MEMORY.findall(_kernel_log()))
 

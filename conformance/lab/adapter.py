@@ -116,8 +116,8 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
     named = fetcher(about, client)
     # The other adapter's choice of a client does not count: its own client is the one to fetch.
     other = load(named, OWN) if named else None
-    own = tuple(_files_of(about))
-    own_digest = _files_digest(own)
+    own_files = tuple(_files_of(about))
+    own_digest = _files_digest(own_files)
     build_dir = building.ensure(about, own_digest, sources=trees, taken=_taken(about)) if about.build else None
     version, has = _describe(about.folder / about.program, build_dir or about.folder)
     if trees:
@@ -131,7 +131,7 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
         build=build_dir,
         version=version if other is None else f"{version}{CLIENT}{other.name} ({other.version})",
         has=has,
-        files=own,
+        files=own_files,
         files_digest=own_digest,
         # Results are stored under this digest, so it must not change for builds without trees.
         digest=digests.of_value(

@@ -183,8 +183,9 @@ def leave_in_the_kernel():
 
 def link_the_clients_output():
     """Put links to what is measured, and to the kernel's seed, where the client's output might be kept."""
-    os.symlink("/run/harness/scratch/out.jsonl", "../client/stdout")
-    os.symlink("/sys/module/random/parameters/seed", "../client/stderr")
+    client = pathlib.Path("../client")
+    (client / "stdout").symlink_to("/run/harness/scratch/out.jsonl")
+    (client / "stderr").symlink_to("/sys/module/random/parameters/seed")
 
 
 def crowd(others=3):

@@ -70,11 +70,11 @@ def behind_changes(facts: Facts, link: int, way: int) -> list[Facts]:
 
 def change_problems(network: Network, facts: Facts) -> Iterator[str]:
     """Yield sentences about changes that were not made, that the kernel refused, or that came late."""
-    made = {change["at_ns"] for change in facts["changes"]}
+    reported = {change["at_ns"] for change in facts["changes"]}
     for link in network.links:
         for way in WAYS:
             for due in network.changes(link, way, min(facts["elapsed_s"], network.latest_end_s)):
-                if due.at_ns not in made and rtnl.messages(network, due.direction, due.before, 0, 0):
+                if due.at_ns not in reported and rtnl.messages(network, due.direction, due.before, 0, 0):
                     yield f"the change at {due.at_ns / 1e9:g} s was not made ({link.name}, {way})"
     for change in facts["changes"]:
         at_s, late_ns = change["at_ns"] / 1e9, change["done_ns"] - change["at_ns"]

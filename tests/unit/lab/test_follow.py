@@ -74,9 +74,9 @@ def test_a_stack_that_nobody_may_read_is_known_but_not_run(tmp_path, offered, pr
 
 
 def test_nothing_is_kept_that_was_measured_after_the_stacks_files_had_changed(tmp_path, offered, monkeypatch):
-    """Guests read these files at each start of a program; results are kept under the digest of those that were loaded."""
+    """Guests read these files at each start of a program, but results are kept under the digest of what was loaded."""
     program = offered.manifest.folder / "stack"
-    program.write_text("#!/bin/sh\necho '{\"version\": \"1\"}'\n")
+    program.write_text('#!/bin/sh\necho \'{"version": "1"}\'\n')
     loaded = adapters.load(str(offered.manifest.folder))
 
     @contextlib.contextmanager
