@@ -61,10 +61,6 @@ def test_where_the_suite_is_not_named_a_marker_of_it_says_how_to(suite, pytester
     suite("-m", "cubic", "-k", "nothing").stdout.no_fnmatch_line(hint)
 
 
-def test_conforming_cells_pass(suite):
-    suite("-m", "cubic and heatmap", *GRID).assert_outcomes(passed=2)
-
-
 def test_short_transfers_sawtooths_and_competing_flows_are_judged_by_zones_of_their_own_profiles(suite, pytester):
     suite("-m", "cubic and startup").assert_outcomes(passed=6)
     suite("-m", "cubic and startup", "--stack", "ngtcp2").assert_outcomes(passed=6)
@@ -348,21 +344,21 @@ def test_what_is_known_and_is_unsupported_now_is_said_without_numbers(suite, kno
     result.stdout.no_fnmatch_line("*measured*")
 
 
-def test_what_is_known_in_control_characters_is_refused_in_one_line(suite, known):
-    options = known({"zone": "cubic/heatmap", "cells": ["10mbps-20ms-1pct"], "reason": "beta\x1b[2J", "link": "x"})
-    result = suite(*options)
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: *expected.json: /expected/0/reason: control characters are not text*"])
-
-
 def test_a_stack_may_be_known_to_violate_a_whole_zone(suite, known):
     suite(*known({"zone": "cubic/heatmap", "cells": "all"}), kind="bad").assert_outcomes(xfailed=2)
 
 
-def test_a_mistake_in_what_is_known_is_one_line(suite, known):
-    result = suite(*known({"zone": "cubic/heatmap", "cells": ["10mbps"]}))
+@pytest.mark.parametrize(
+    ("entry", "place"),
+    [
+        ({"cells": ["10mbps"]}, "/expected/0/cells"),
+        ({"cells": "all", "reason": "beta\x1b[2J"}, "/expected/0/reason: control characters are not text"),
+    ],
+)
+def test_a_mistake_in_what_is_known_is_one_line(suite, known, entry, place):
+    result = suite(*known({"zone": "cubic/heatmap", **entry}))
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: *expected.json: /expected/0/cells*"])
+    result.stderr.fnmatch_lines([f"ERROR: *expected.json: {place}*"])
 
 
 def test_a_baseline_takes_the_place_of_the_zone(suite, pytester):

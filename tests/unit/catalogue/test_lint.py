@@ -28,7 +28,8 @@ def file(tmp_path):
 
     def write(document):
         path = tmp_path / "heatmap-packets.json"
-        path.write_text(derive.dumps(document) if isinstance(document, dict) and "cells" in document else document)
+        text = derive.dumps(document) if isinstance(document, dict) and "cells" in document else document
+        path.write_text(text, encoding="utf-8", errors="surrogatepass")
         return path
 
     return write
@@ -107,7 +108,9 @@ def test_a_mistake_is_named_with_its_place(file, document, words):
     assert str(error.value).startswith(str(path))
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"a": NaN}', "\x00", "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"a": NaN}', '{"id": 1, "id": 1}', "\x00", "\ud800", "[" * 100_000]
+)
 def test_what_is_no_document_is_said_so(file, text):
     path = file(text)
     assert str(path) in refusal(lint.check, path)

@@ -170,13 +170,6 @@ def test_a_violation_that_comes_again_fails_and_shows_both(run):
     assert "gate fails: 6 unexpected of 6 verdicts" in twice.output
 
 
-def test_what_is_known_or_conforms_is_not_repeated(run, known, tmp_path):
-    known(Status.VIOLATES)
-    assert run("cubic", "--grid", CELLS, kind="bad").exit_code == 0
-    assert len(store.read(tmp_path / "results/results.jsonl")) == 15
-    assert run("cubic", "--grid", CELLS, "--results", "good.jsonl").exit_code == 1
-
-
 def test_a_violation_to_the_other_side_of_a_known_one_fails(run, known):
     known(Status.VIOLATES, side=ZoneSide.BELOW)  # bad utilization is below its zone, and bad loss above
     done = run("cubic", "--grid", CELLS, kind="bad")
@@ -236,10 +229,11 @@ def test_what_is_not_known_is_said_with_its_reason(run, known):
     assert "; --max-trials allows more trials" in done.output
 
 
-def test_expectations_count_both_ways(run, known):
+def test_expectations_count_both_ways_and_are_not_repeated(run, known, tmp_path):
     known(Status.VIOLATES)
     done = run("cubic", "--grid", CELLS, kind="bad")
     assert done.exit_code == 0 and "as the stack's expected.json says: 6 verdicts\n" in done.output
+    assert len(store.read(tmp_path / "results/results.jsonl")) == 15
     done = run("cubic", "--grid", CELLS, "--results", "good.jsonl")
     assert done.exit_code == 1
     assert "conforms cubic/loss at 10mbps-20ms-4pct: inside the zone" in done.output

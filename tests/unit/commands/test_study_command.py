@@ -88,6 +88,7 @@ def test_a_run_measures_a_tier_and_judges_it(made_up):
         "C1": "reproduced", "C2": "differs", "C3": "not judged",
     }  # fmt: skip
     assert (found["points"], found["measured"], found["tier"]) == (3, 2, "smoke")
+    assert len(store.read("r.jsonl")) == 10
     text = (made_up.parent / "out.md").read_text()
     assert "likeliest cause: it is wrong" in text
     assert "lost in print" in text
@@ -238,11 +239,6 @@ def test_a_claim_that_is_judged_in_part_says_so(made_up):
     part = dataclasses.replace(judged.findings[0], why=None, holds=True)
     some = dataclasses.replace(judged, findings=(part, judged.findings[0]))
     assert "at 1 of 2 places" in str(shown._line(claim.id, some))
-
-
-def test_results_can_be_read_back(made_up):
-    invoke("run", made_up, "--results", "r.jsonl")
-    assert len(store.read("r.jsonl")) == 10
 
 
 def test_no_claim_that_was_found_in_what_was_published_is_in_no_study():

@@ -57,20 +57,18 @@ def product(found):
     return found.recovery.value * found.packet_size.value * found.control.value
 
 
-def test_beta_is_response_and_so_congestion_control():
-    found = blamed(side(dataclasses.replace(RENO, beta=0.7)), side(RENO))
-    assert found.cause is Cause.CONGESTION_CONTROL
+@pytest.mark.parametrize(
+    ("changed", "times"),
     # (1 + beta) / (1 - beta) is 5.67 with 0.7 and 3 with 0.5.
-    assert found.response.value == pytest.approx(math.sqrt(5.67 / 3), rel=0.1)
+    [({"beta": 0.7}, 5.67 / 3), ({"increase": 3}, 3)],
+)
+def test_beta_and_growth_are_response_and_so_congestion_control(changed, times):
+    found = blamed(side(dataclasses.replace(RENO, **changed)), side(RENO))
+    assert found.cause is Cause.CONGESTION_CONTROL
+    assert found.response.value == pytest.approx(math.sqrt(times), rel=0.1)
     assert found.rest.value == pytest.approx(1, rel=0.15)
     assert found.packet_size.value == pytest.approx(1, abs=0.001)
     assert product(found) == pytest.approx(found.total.value)
-
-
-def test_growth_is_response_too():
-    found = blamed(side(dataclasses.replace(RENO, increase=3)), side(RENO))
-    assert found.cause is Cause.CONGESTION_CONTROL
-    assert found.response.value == pytest.approx(math.sqrt(3), rel=0.15)
 
 
 def test_small_packets_are_named_and_not_the_congestion_control():

@@ -28,14 +28,12 @@ def shown(**options):
     return {"kind": "dualpi2", "options": {"limit": 10_000, "step_thresh_us": 1000, "ecn_mask": 1, **options}}
 
 
-def test_the_message_adds_the_queue_before_the_limiter_and_asks_for_an_answer():
-    ((size, kind, flags, number, port), (family, index, handle, parent, info)), _ = told(PLAIN)
+def test_the_message_adds_the_queue_before_the_limiter_with_its_limit_threshold_and_which_packets_are_l4s():
+    ((size, kind, flags, number, port), (family, index, handle, parent, info)), options = told(PLAIN)
+    # It asks for an answer.
     assert (kind, flags, number, port) == (36, 0x1 | 0x4 | 0x200 | 0x400, 0, 0)
     assert (family, index, handle, parent, info) == (0, 0, 0x100000, 0x50001, 0) and size % 4 == 0
-
-
-def test_it_says_limit_threshold_and_which_packets_are_l4s():
-    assert told(PLAIN)[1] == {1: 10_000, 8: 1000, 14: 1}
+    assert options == {1: 10_000, 8: 1000, 14: 1}
     assert told(ASKED)[1] == {1: 500, 8: 2000, 14: 3}
 
 

@@ -80,13 +80,10 @@ def test_a_drain_is_when_less_is_sent_than_the_path_carries():
     assert states.drain(flow(rates(*START_UP))) is None
 
 
-def test_probing_is_sending_more_than_the_link_carries():
+def test_probing_is_sending_more_than_the_link_carries_after_start_up():
     found = states.probe_up(flow(rates(*START_UP, (1.25, 0.12), (1.0, 1.0))))
     assert found == pytest.approx(2.16, abs=0.05)
     assert states.probe_up(flow(rates(*START_UP, (1.0, 1.0)))) is None
-
-
-def test_what_start_up_sends_too_much_is_no_probing():
     assert states.probe_up(flow(rates(*START_UP[:4], (1.6, 0.2), (0.5, 0.2), (1.0, 1.0)))) is None
 
 

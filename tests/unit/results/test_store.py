@@ -135,14 +135,6 @@ def test_a_line_that_another_process_broke_is_named_by_its_number_in_the_file(pa
     assert "results.jsonl:3: not a JSON line" in refusal(kept.find, measurement(seed=3).trial)
 
 
-def test_a_result_with_a_missing_field_names_it(path):
-    store.Store(path).add(measurement())
-    data = json.loads(path.read_text())
-    del data["trial"]["scheme"]["stack_digest"]
-    path.write_text(json.dumps(data) + "\n")
-    assert "stack_digest" in refusal(store.read, path)
-
-
 LINE = dataclasses.replace(measurement(), evidence={"interfaces": counted(2000, 1990)}).to_json()
 
 
@@ -198,10 +190,8 @@ import resource, signal, sys
 sys.path.insert(0, {str(pathlib.Path(helpers.__file__).parent)!r})
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({size + 100}, {size + 100}))
-from conformance.reporting import heatmaps
-from conformance.reporting.tools import export
-from conformance.results import compressed, lines, merge, source, store
 from conformance.model.errors import UserError
+from conformance.results import store
 from helpers import measurement
 try:
     store.Store({str(path)!r}).add(measurement(0.5, 2))
