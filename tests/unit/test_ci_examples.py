@@ -10,6 +10,7 @@ import subprocess
 
 import click
 import click.testing
+import helpers
 import pytest
 from helpers import invoke
 
@@ -154,8 +155,7 @@ class Checkout:
         for made in (self.root / "stack", self.temp, folder / "bin"):
             made.mkdir(parents=True)
         program = folder / "bin" / "conformance"
-        program.write_text(f'#!/bin/sh\necho "$*" >> {self.called}\necho {{}} >> conformance.jsonl\n')
-        program.chmod(0o755)
+        helpers.program(program, f'echo "$*" >> {self.called}\necho {{}} >> conformance.jsonl')
         self.env = dict(os.environ, PATH=f"{program.parent}:{os.environ['PATH']}", RUNNER_TEMP=str(self.temp))
         self.env |= dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull)
         for kind in ("AUTHOR", "COMMITTER"):
@@ -414,8 +414,7 @@ def test_later_steps_get_our_command_and_keep_their_python_and_see_no_earlier_ve
     action = tmp_path / "action"
     (action / ".venv" / "bin").mkdir(parents=True)
     for name in ("setup.sh", ".venv/bin/conformance", ".venv/bin/python"):
-        (action / name).write_text("#!/bin/sh\n")
-        (action / name).chmod(0o755)
+        helpers.program(action / name)
     checkout.env |= {"GITHUB_ACTION_PATH": str(action), "GITHUB_PATH": str(tmp_path / "path")}
     checkout.run("Install the suite")
     assert not any(file.exists() for file in stale)
@@ -448,8 +447,7 @@ def test_the_workflow_grants_nothing_but_reading_and_runs_what_people_run():
 
 
 def test_the_run_of_an_ordinary_user_is_left_out_without_root_and_says_so(tmp_path):
-    (tmp_path / "id").write_text("#!/bin/sh\necho 1000\n")
-    (tmp_path / "id").chmod(0o755)
+    helpers.program(tmp_path / "id", "echo 1000")
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     done = subprocess.run([ROOT / ".ci" / "ordinary-user"], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

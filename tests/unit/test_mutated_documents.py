@@ -20,7 +20,7 @@ import signal
 import traceback
 
 import pytest
-from helpers import counted, measurement, places
+from helpers import counted, measurement, of_trial, places, program
 
 from conformance.catalogue import clauses, documents, expectations, lint, mutant_record, scenarios, studies
 from conformance.commands import mutants
@@ -207,8 +207,7 @@ def _read_adapter(path):
 def _write_programs(folder):
     folder.chmod(0o755)
     for name in (ADAPTER["program"], ADAPTER["build"]["program"]):
-        (folder / name).write_text("#!/bin/sh\n")
-        (folder / name).chmod(0o755)
+        program(folder / name)
     for share in ADAPTER["shares"]:
         (folder / share).mkdir(parents=True, exist_ok=True)
 
@@ -224,7 +223,7 @@ def _json(*parts):
 LINE = dataclasses.replace(
     measurement(), evidence={"interfaces": counted(2000, 1990), "trace": {"t_s": [0.0], "queue_bytes": [1]}}
 ).to_json()
-OTHER = dataclasses.replace(measurement(), trial=dataclasses.replace(measurement().trial, seed=2)).to_json()
+OTHER = of_trial(measurement(), seed=2).to_json()
 REAL = json.loads(gzip.decompress(GOLDEN.read_bytes()).splitlines()[0])
 ADAPTER = _json("adapters", "quic-go", "adapter.json")
 MUTANTS = json.loads(mutant_record.path().with_name("mutants.json").read_text())

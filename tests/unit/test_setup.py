@@ -5,6 +5,7 @@ import shutil
 import subprocess
 
 import pytest
+from helpers import program
 
 from conformance.support import paths
 
@@ -26,8 +27,7 @@ def setup(tmp_path):
         (programs / name).symlink_to(shutil.which(name))
 
     def stand_in(name, script):
-        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
-        (programs / name).chmod(0o755)
+        program(programs / name, script)
 
     def run(sudo=None, terminal=False):
         shutil.copy(ROOT / "setup.sh", tmp_path)

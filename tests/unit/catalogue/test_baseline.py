@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from helpers import counted, measurements, measurements_of, scheme
+from helpers import counted, measurements, measurements_of, of_trial, scheme
 
 from conformance.catalogue import baseline, bases, clauses, documents
 from conformance.model.errors import UserError
@@ -20,7 +20,7 @@ def under_packets(values, algorithm="reno", **scheme):
     setting = documents.profile("packets", CELL)
     assert bases.played_bases(algorithm, setting), "RFC 5681 says something there"
     made = measurements(values, cell=CELL, algorithm=algorithm, **scheme)
-    return [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting)) for m in made]
+    return [of_trial(m, setting=setting) for m in made]
 
 
 def heatmap(values, **scheme):
@@ -85,7 +85,7 @@ def test_zones_of_their_own_profiles_have_baselines_where_they_were_measured():
 def test_trials_that_no_session_judges_or_that_lack_the_metric_make_no_baseline_and_prevent_none():
     def of(setting, value):
         made = measurements([value] * 20, cell=CELL, algorithm="reno")
-        return [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting)) for m in made]
+        return [of_trial(m, setting=setting) for m in made]
 
     clause = clauses.setting(clauses.find("CL017").network)
     assert clause.profile == "identify"

@@ -7,7 +7,7 @@ import types
 
 import pytest
 import rich.console
-from helpers import CELL, JSON, counted, invoke, measurements, refusal, scheme, trial, zone
+from helpers import CELL, JSON, counted, invoke, measurements, of_trial, refusal, scheme, trial, zone
 from hypothesis import given, strategies as st
 
 from conformance.catalogue import clause_record, clauses, documents, expectations
@@ -407,7 +407,7 @@ def test_a_violation_of_a_split_zone_counts_if_a_repeat_shows_it(tmp_path):
     def trials(factor, n, first):
         for cell in check.cells:
             for m in measurements([check.heatmap.intervals[cell].basis.median * factor] * n, cell=cell):
-                yield dataclasses.replace(m, trial=dataclasses.replace(m.trial, seed=m.trial.seed + first))
+                yield of_trial(m, seed=m.trial.seed + first)
 
     def verdict(factor, again=1, n_again=0):
         made = [*trials(factor, 20, 0), *trials(again, n_again, FRESH)]

@@ -5,7 +5,7 @@ import re
 import statistics
 
 import pytest
-from helpers import CELL, measurements
+from helpers import CELL, measurements, of_trial
 
 from conformance.catalogue import documents, scenarios
 from conformance.commands import fidelity
@@ -67,7 +67,7 @@ def test_what_was_not_published_is_not_compared():
     """A short transfer and flows that share a network in that cell, and a cell in which a transfer timed out."""
 
     def under(setting):
-        return [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting)) for m in of("linux-tcp")]
+        return [of_trial(m, setting=setting) for m in of("linux-tcp")]
 
     others = [
         *under(documents.profile("startup", CELL)),

@@ -5,7 +5,7 @@ import random
 
 import fake_room
 import pytest
-from helpers import CELL, invoke, measurement, measurements, refusal, zone_on, zone_verdicts
+from helpers import CELL, invoke, measurement, measurements, of_trial, refusal, zone_on, zone_verdicts
 
 from conformance.catalogue import documents
 from conformance.catalogue.questions import cell_questions, split_questions
@@ -136,7 +136,7 @@ def test_cross_settles_each_family_by_holm(tmp_path, monkeypatch):
 
 def _seeded(values, first=1001, cell=CELL):
     made = measurements(values, cell=cell)
-    return [dataclasses.replace(m, trial=dataclasses.replace(m.trial, seed=first + at)) for at, m in enumerate(made)]
+    return [of_trial(m, seed=first + at) for at, m in enumerate(made)]
 
 
 @pytest.mark.parametrize("in_time", [0, 5, 8])

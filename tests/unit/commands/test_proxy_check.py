@@ -3,6 +3,7 @@
 import json
 import os
 
+import helpers
 import pytest
 from helpers import invoke
 
@@ -144,8 +145,7 @@ def test_a_pepsal_that_is_on_path_is_tried_beside_the_suites_own(monkeypatch, tm
         pytest.skip(why_not)
     stand_in = tmp_path / "pepsal"
     splitter = proxy.program(proxy.choose("splitter"))
-    stand_in.write_text(f'#!/bin/sh\n[ "$*" = "-p {proxy_network.PORT}" ] || exit 9\nexec {splitter} "$@"\n')
-    stand_in.chmod(0o755)
+    helpers.program(stand_in, f'[ "$*" = "-p {proxy_network.PORT}" ] || exit 9\nexec {splitter} "$@"')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     found = proxy_check.compute(down_s=())
     assert (found.proxy, found.left_out) == ("splitter, pepsal", None)

@@ -68,7 +68,7 @@ def test_trials_of_two_builds_are_not_pooled(results, kept, tmp_path):
     more = store.Store(tmp_path / "later.jsonl")
     for m in store.read(results):
         scheme = dataclasses.replace(m.trial.scheme, stack_digest="9" * 16)
-        more.add(dataclasses.replace(m, trial=dataclasses.replace(m.trial, scheme=scheme)))
+        more.add(helpers.of_trial(m, scheme=scheme))
     assert "results of quinn's cubic are from runs that differ" in helpers.refusal(zones.margins, [results, more.path])
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from helpers import measurement, scheme, setting
+from helpers import measurement, of_trial, scheme, setting
 
 from conformance.engine import unused
 from conformance.engine.benches import Bench, Choice
@@ -109,13 +109,13 @@ def test_kernels_of_other_names_may_be_others_on_purpose(said):
 def test_results_of_a_program_that_was_not_found_are_measured_again(said, tmp_path):
     """What `describe` printed used to be taken for a version where the user's PATH lacked the stack's server."""
     here = dataclasses.replace(scheme("cubic", **HERE), stack_version="linux-tcp: 38: nginx: not found, OpenSSL 3.0.19")
-    made = [dataclasses.replace(one, trial=dataclasses.replace(one.trial, scheme=here)) for one in trials(2)]
+    made = [of_trial(one, scheme=here) for one in trials(2)]
     said(made)
     file = tmp_path / "results.jsonl"
     line = f'2 stored results in {file} not used: the version of the stack in them is "not found"'
     assert said([]) == [line]
     assert Store(file).find(made[0].trial) is None
     good = dataclasses.replace(here, stack_version="nginx/1.22.1, OpenSSL 3.0.19")
-    again = dataclasses.replace(made[0], trial=dataclasses.replace(made[0].trial, scheme=good))
+    again = of_trial(made[0], scheme=good)
     said([again])
     assert Store(file).find(made[0].trial) == again

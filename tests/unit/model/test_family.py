@@ -4,7 +4,7 @@ import dataclasses
 import random
 
 import pytest
-from helpers import CELL, judge_zones, measurements, zone, zone_verdicts
+from helpers import CELL, judge_zones, measurements, of_trial, zone, zone_verdicts
 from hypothesis import given, strategies as st
 
 from conformance.catalogue.questions import cell_questions
@@ -38,7 +38,7 @@ VALUES = st.lists(st.sampled_from([0.1, 0.3, 0.43, 0.46, 0.5, 0.54, 0.57, 0.9]),
 
 def seeded(values, first=JUDGED, cell=CELL):
     made = measurements(values, cell=cell)
-    return [dataclasses.replace(m, trial=dataclasses.replace(m.trial, seed=first + at)) for at, m in enumerate(made)]
+    return [of_trial(m, seed=first + at) for at, m in enumerate(made)]
 
 
 @given(st.lists(P, max_size=12), st.integers(0, 400))

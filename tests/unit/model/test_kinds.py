@@ -4,7 +4,7 @@ import dataclasses
 import random
 
 import pytest
-from helpers import measurement
+from helpers import measurement, of_trial
 
 from conformance.catalogue import documents
 from conformance.model.judging import failing, kinds
@@ -35,7 +35,7 @@ def setting_of(cell):
 
 def in_setting(where, utilization, seed, outcome):
     lone = measurement(utilization, seed, outcome, algorithm="bbrv3")
-    return dataclasses.replace(lone, trial=dataclasses.replace(lone.trial, setting=where))
+    return of_trial(lone, setting=where)
 
 
 def judged(factor=lambda cell: 1.0, kind=LOSSY, number=5, first_seed=1001, family=100, cells=None):

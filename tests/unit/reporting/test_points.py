@@ -62,7 +62,7 @@ def test_a_zone_of_kinds_judges_kinds_of_cells_and_shows_its_cells():
             setting = documents.profile("packets", cell)
             for seed in range(1, 9):
                 m = helpers.measurement(share * zone.intervals[cell].basis.median, seed, algorithm="bbrv3", stack="own")
-                lines.append(dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting)))
+                lines.append(helpers.of_trial(m, setting=setting))
         (series,) = heatmaps.all_series(lines)
         return series.utilization
 

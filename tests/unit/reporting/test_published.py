@@ -5,7 +5,7 @@ import pathlib
 import re
 
 import pytest
-from helpers import measurements, measurements_of, results_file, scheme, stored
+from helpers import measurements, measurements_of, of_trial, results_file, scheme, stored
 
 from conformance.catalogue import studies
 from conformance.model.errors import UserError
@@ -158,10 +158,7 @@ def test_flows_of_scenarios_are_kept_in_a_folder_of_their_own_without_evidence(t
 def test_what_is_published_for_a_study_is_no_part_of_a_grid():
     """Lines for a study have no evidence, so their losses are not known, and they have the seeds of references."""
     own = measurements_of("lost_pct", [2.0] * 5)
-    of_a_study = [
-        dataclasses.replace(m, trial=dataclasses.replace(m.trial, seed=100 + m.trial.seed))
-        for m in measurements([0.1] * 5)
-    ]
+    of_a_study = [of_trial(m, seed=100 + m.trial.seed) for m in measurements([0.1] * 5)]
     (beside,) = heatmaps.all_series([*own, *of_a_study])
     assert beside == heatmaps.all_series(own)[0]
     (alone,) = heatmaps.all_series(of_a_study)
@@ -180,7 +177,7 @@ def test_lists_of_what_does_not_conform_begin_with_the_worst(tmp_path):
 def test_no_name_of_a_stack_leads_out_of_the_folder(tmp_path, folder):
     (made,) = measurements([0.5], cell=CELLS[0])
     names = ["../../evil", str(tmp_path / "absolute"), "..", "plain-1.0"]
-    lines = [dataclasses.replace(made, trial=dataclasses.replace(made.trial, scheme=scheme(stack=n))) for n in names]
+    lines = [of_trial(made, scheme=scheme(stack=n)) for n in names]
     packed = published.write(written(tmp_path / "r.jsonl", lines), folder)
     assert len(packed) == len(names)
     assert all(path.parent == folder for path in packed)

@@ -4,7 +4,7 @@ import dataclasses
 import json
 
 import pytest
-from helpers import measurement, replaced, shared_measurement
+from helpers import measurement, of_trial, replaced, shared_measurement
 
 from conformance.catalogue import scenarios
 from conformance.model.errors import UserError
@@ -69,7 +69,7 @@ def test_what_a_record_lacks_is_named(tmp_path):
 def test_a_scheme_has_no_control_characters(tmp_path, name, character):
     made = measurement()
     scheme = dataclasses.replace(made.trial.scheme, **{name: f"x{character}y"})
-    line = dataclasses.replace(made, trial=dataclasses.replace(made.trial, scheme=scheme)).to_json()
+    line = of_trial(made, scheme=scheme).to_json()
     with pytest.raises(UserError, match=rf"results\.jsonl:1: .*/trial/scheme/{name}"):
         read(tmp_path, line, line)
 
@@ -87,7 +87,7 @@ def test_a_cell_is_not_used_beyond_what_it_can_carry(tmp_path):
 def test_a_scheme_has_no_name_without_end(tmp_path, name):
     made = measurement()
     scheme = dataclasses.replace(made.trial.scheme, **{name: "x" * 200_000})
-    line = dataclasses.replace(made, trial=dataclasses.replace(made.trial, scheme=scheme)).to_json()
+    line = of_trial(made, scheme=scheme).to_json()
     with pytest.raises(UserError, match=rf"results\.jsonl:1: /trial/scheme/{name}: .* is too long") as refused:
         read(tmp_path, line, line)
     assert len(str(refused.value)) < 500

@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 
 import pytest
+from helpers import program
 
 from conformance.model.errors import UserError
 from conformance.support import paths, trees
@@ -115,8 +116,7 @@ def test_without_git_a_repository_is_refused_and_any_other_folder_read(repositor
 
 
 def test_a_git_that_does_not_end_is_named(repository, tmp_path, monkeypatch):
-    (tmp_path / "git").write_text("#!/bin/sh\nexec sleep 9\n")
-    (tmp_path / "git").chmod(0o755)
+    program(tmp_path / "git", "exec sleep 9")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(trees, "_GIT_TIMEOUT_S", 0.1)
     with pytest.raises(UserError, match=r"`git rev-parse` in \S+ took longer than 0\.1 s; run the same command again"):
