@@ -14,8 +14,8 @@ DRAFT = {clause.id: clause for clause in clauses.first_for("bbrv3").clauses}
 FIRST = 3
 #: a clause that the play of the document itself does not keep: it paces no initial window
 PLAYED_OTHERWISE = {"BBR522"}
-#: which deviations are in the sources of real stacks, as people read them who knew no measurement; `alike`: another cause
-#: with the same effect where the deviation shows
+#: which deviations are in the sources of real stacks, as readers say who knew no measurement; `alike`: another cause has
+#: the same effect where the deviation shows
 OF_STACKS = json.loads((pathlib.Path(__file__).parent / "deviations_of_stacks.json").read_text())
 #: one trial of each network at seed 10001, of deviations that were drawn by lot
 FRESH = json.loads((pathlib.Path(__file__).parent / "fresh_deviations.json").read_text())
@@ -103,7 +103,9 @@ def test_faults_of_real_stacks_are_as_often_named_as_the_page_says():
         first += [name in has for name in named]
         stacks.append(not has.isdisjoint(named))
         lines.append(not has.isdisjoint(on_lines))
-    print(f"of {len(first)} first faults, {sum(first)} are in the source; {sum(stacks)} of {len(stacks)} stacks have one")
+    print(
+        f"of {len(first)} first faults, {sum(first)} are in the source; {sum(stacks)} of {len(stacks)} stacks have one"
+    )
     print(f"of theirs among the first three, {sum(lines)} on the first three lines")
     assert len(first) == 18 and sum(first) >= 10 and sum(stacks) >= 5 and sum(lines) == len(lines) == 6
 
