@@ -14,8 +14,8 @@ DRAFT = {clause.id: clause for clause in clauses.first_for("bbrv3").clauses}
 FIRST = 3
 #: a clause that the play of the document itself does not keep: it paces no initial window
 PLAYED_OTHERWISE = {"BBR522"}
-#: which deviations are in the sources of real stacks, as readers say who knew no measurement; `alike`: another cause has
-#: the same effect where the deviation shows
+#: which deviations are in the sources of real stacks, as readers say who knew no measurement; `alike`: another cause
+#: has the same effect where the deviation shows
 OF_STACKS = json.loads((pathlib.Path(__file__).parent / "deviations_of_stacks.json").read_text())
 #: one trial of each network at seed 10001, of deviations that were drawn by lot
 FRESH = json.loads((pathlib.Path(__file__).parent / "fresh_deviations.json").read_text())
