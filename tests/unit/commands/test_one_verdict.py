@@ -106,7 +106,7 @@ def test_an_error_where_no_zone_judges_is_one():
 def test_what_is_inconclusive_does_not_tell_algorithms_apart_or_mix_them_up(own, other, status):
     pairs = {("a", "a"): own, ("b", "b"): Status.CONFORMS, ("a", "b"): other, ("b", "a"): Status.VIOLATES}
     verdicts = {pair: (_verdict(found),) for pair, found in pairs.items()}
-    made = cross.Cross(algorithms=("a", "b"), schemes={}, cells=(), trials=5, verdicts=verdicts)
+    made = cross.Cross(algorithms=("a", "b"), schemes={"a": "a", "b": "b"}, cells=(), trials=5, verdicts=verdicts)
     assert made.exit_status is status
 
 
