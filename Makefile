@@ -33,7 +33,7 @@ quick: lint  ## lint, then the tests of model, engine and documents (half a minu
 	$(PYTEST) $(QUICK) -q -m "not slow and not guest" -n auto
 
 # -k: what boots guests is tested even if something else fails
-test: lint kernel  ## the suite's own tests: lint, those that boot nothing, then those that boot guests (eight minutes)
+test: lint kernel  ## the suite's own tests: lint, those that boot nothing, then those that boot guests (seven minutes)
 	./setup.sh quic
 	$(MAKE) -k fast guests
 

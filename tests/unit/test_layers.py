@@ -28,6 +28,7 @@ def test_no_module_imports_itself_by_way_of_others(graph):
     graphlib.TopologicalSorter(order).prepare()  # raises CycleError, which names the cycle
 
 
+@pytest.mark.slow
 def test_the_guest_has_no_circle_for_types_either():
     everything = grimp.build_graph("conformance", cache_dir=None)
     guest = {module for module in everything.modules if module.startswith("conformance.guest")}

@@ -65,6 +65,7 @@ def test_how_many_trials_a_cell_needs_to_violate(family, fewest):
         assert judged.status == status
 
 
+@pytest.mark.slow
 def test_zones_of_their_own_profiles_have_baselines_where_they_were_measured():
     cell = documents.zone_of("reno", "startup").cells[0]
 

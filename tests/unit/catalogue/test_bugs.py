@@ -88,6 +88,7 @@ def test_at_most_five_bugs_are_set_aside():
     assert sum(bug.missed is not None and bug.missed.proof is not None for bug in ENTRIES) <= 5
 
 
+@pytest.mark.slow
 def test_the_page_has_the_entries_of_the_reports_stacks(tmp_path, monkeypatch):
     bug, missed, *_ = (bug for bug in ENTRIES if bug.stack == "linux-tcp")
     runs = {

@@ -59,6 +59,7 @@ def test_a_kind_has_the_worst_verdict_of_its_cells():
     assert sorted(kinds.values()) == [Status.INCONCLUSIVE, Status.VIOLATES]
 
 
+@pytest.mark.slow
 def test_the_page_says_what_changed_and_which_verdicts_speak_against_a_release(kept):
     history.add(release("0.9.1", CL001="conforms", CL002="conforms"))
     history.add(release("0.10.0", CL001="violates", CL002="conforms", CL003="conforms"))

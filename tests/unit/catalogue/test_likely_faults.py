@@ -92,6 +92,7 @@ def test_deviations_at_fresh_seeds_are_among_the_first_three_faults():
     assert likely_faults.ranked(FRESH[HONEST]) == []
 
 
+@pytest.mark.slow
 def test_faults_of_real_stacks_are_as_often_named_as_the_page_says():
     first, stacks, lines = [], [], []
     for stack, of_stack in OF_STACKS.items():

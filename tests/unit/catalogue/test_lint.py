@@ -59,6 +59,7 @@ def test_a_cell_with_a_margin_above_30_percent_is_not_counted(tmp_path):
         lint.check(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("document", "words"),
     [
@@ -131,6 +132,7 @@ def test_whatever_stands_there_the_place_is_named(tmp_path, data):
         assert "\n" not in str(error)
 
 
+@pytest.mark.slow
 def test_two_zones_may_not_have_one_id(tmp_path):
     (tmp_path / "a").mkdir()
     copied = tmp_path / "a" / SHIPPED.name
@@ -221,6 +223,7 @@ def test_no_number_is_folded_on_a_narrow_terminal(zone, width):
     assert narrow == wide
 
 
+@pytest.mark.slow
 def test_zones_that_hold_are_a_document():
     seen = []
     found = zones.check(["cubic/heatmap", "cubic/startup"], seen.append)

@@ -36,6 +36,7 @@ def derived(*measurements, algorithm="reno", **changes):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_harm_is_against_what_the_others_kind_has_in_the_same_network():
     document = derived(trials("cubic", 4.0), trials("reno", 3.0))
     (entry,) = document["points"]
@@ -93,6 +94,7 @@ def test_zones_that_ship_say_it_of_each_of_their_points():
     assert own_kind.known(ELSEWHERE) is None and own_kind.value(trials("cubic", 1.0)[0], "harm_pct") is None
 
 
+@pytest.mark.slow
 def test_points_that_only_another_implementation_ran_are_left_out():
     own, there = [*trials("cubic", 4.0), *trials("reno", 3.0)], trials("reno", 3.2, stack="other")
     elsewhere = trials("reno", 3.2, setting=BESIDE_CUBIC, stack="other")

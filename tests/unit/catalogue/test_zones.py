@@ -84,6 +84,7 @@ def test_zones_of_a_kind_have_the_cells_of_cubic_s():
         assert set(documents.zone_of("cubic", kind, "packets").cells) == set(grid.cells("10mbps"))
 
 
+@pytest.mark.slow
 def test_zones_over_points_have_those_of_their_scenario():
     found = [zone for _, zone in documents.judging("atc25") if not zone.of_cells]
     assert {"cubic/fairness-jain", "cubic/coexistence-share"} <= {zone.id for zone in found}

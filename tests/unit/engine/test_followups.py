@@ -99,6 +99,7 @@ def test_each_violation_is_repeated_as_soon_as_it_is_known(session, tmp_path):
     assert list(dict.fromkeys(made)) == [(at, fresh) for at in range(3) for fresh in (False, True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bad", "bad once", "clear later", "unclear", "good", "error"])
 @pytest.mark.parametrize("how", [{"workers": 1}, {"workers": 2}, {"ahead": False, "workers": 1}])
 def test_trials_and_verdicts_are_those_of_repeats_that_are_made_alone(session, tmp_path, kind, how):
@@ -112,6 +113,7 @@ def test_trials_and_verdicts_are_those_of_repeats_that_are_made_alone(session, t
     assert bool(alone[1]) == (kind in ("bad", "bad once"))
 
 
+@pytest.mark.slow
 def test_neither_order_nor_a_part_nor_a_shard_changes_a_verdict(session):
     questions = QUESTIONS[:24]
     asked = plan(questions, trials=5, most_trials=20)
@@ -131,6 +133,7 @@ def checks():
     return [*(question for question in questions if isinstance(question.rule, PathCheck)), share]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{"ahead": True}, {"ahead": False}])
 def test_a_check_of_several_settings_is_repeated_in_the_guests_that_are_there(session, checks, tmp_path, how):
     """All violate at their first look, which is as long as a prediction takes."""
@@ -142,6 +145,7 @@ def test_a_check_of_several_settings_is_repeated_in_the_guests_that_are_there(se
     assert room.starts < before.starts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["unclear", "clear later", "bad", "good"])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_checks_of_several_settings_are_looked_at_again_in_few_guests(
@@ -162,6 +166,7 @@ def test_checks_of_several_settings_are_looked_at_again_in_few_guests(
         assert room.starts <= 4 and (kind != "unclear" or room.starts < before.starts)
 
 
+@pytest.mark.slow
 def test_a_check_that_was_measured_before_needs_no_guest(session, checks, tmp_path):
     asked = plan(checks, trials=5, most_trials=20)
     *whole, made = session("unclear", asked)

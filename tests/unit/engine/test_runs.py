@@ -110,6 +110,7 @@ def test_a_results_file_that_cannot_be_opened_any_more_is_an_error_of_each_cell(
                 run.result(*key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2, 64])
 @pytest.mark.parametrize("algorithms", [("cubic",), ("cubic", "reno")])
 def test_all_work_is_shared_out_once_in_order_and_alike(tmp_path, monkeypatch, workers, algorithms):

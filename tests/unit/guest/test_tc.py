@@ -57,6 +57,7 @@ def test_one_that_was_killed_is_an_error_once(node):
     assert tc.read_qdiscs(node, ["lo"]) != []
 
 
+@pytest.mark.slow
 def test_one_that_does_not_answer_is_ended(node, monkeypatch, tmp_path):
     silent = tmp_path / "tc"
     silent.write_text("#!/bin/sh\necho 'Dump terminated' >&2\ncat > /dev/null\n")

@@ -57,6 +57,7 @@ def product(found):
     return found.recovery.value * found.packet_size.value * found.control.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "times"),
     # (1 + beta) / (1 - beta) is 5.67 with 0.7 and 3 with 0.5.
@@ -71,6 +72,7 @@ def test_beta_and_growth_are_response_and_so_congestion_control(changed, times):
     assert product(found) == pytest.approx(found.total.value)
 
 
+@pytest.mark.slow
 def test_small_packets_are_named_and_not_the_congestion_control():
     found = blamed(side(dataclasses.replace(RENO, full_bytes=1170 + HEADERS)), side(RENO))
     assert found.cause is Cause.PACKET_SIZE
@@ -80,6 +82,7 @@ def test_small_packets_are_named_and_not_the_congestion_control():
     assert "(1170 bytes a packet, the reference 1448)" in found.sentence
 
 
+@pytest.mark.slow
 def test_packet_size_counts_for_nothing_on_a_link_that_is_full():
     narrow = {"one_way_s": 0.02, "bytes_per_s": 1.25e5, "queue_packets": 20}
     ours, theirs = side(dataclasses.replace(RENO, full_bytes=1170 + HEADERS), path=narrow), side(RENO, path=narrow)
@@ -87,6 +90,7 @@ def test_packet_size_counts_for_nothing_on_a_link_that_is_full():
     assert blame.sizes_count("bbrv1", side(RENO), side(RENO)) == 0 < blame.sizes_count("reno", side(RENO), side(RENO))
 
 
+@pytest.mark.slow
 def test_timeouts_are_recovery():
     waits = [(at_s, 1.5) for at_s in (3.0, 2.0, 1.0)]
     found = blamed(side(RENO, waits), side(RENO))
@@ -96,6 +100,7 @@ def test_timeouts_are_recovery():
     assert "waiting" in found.sentence
 
 
+@pytest.mark.slow
 def test_a_response_that_no_captures_show_is_not_made_up():
     ours = dataclasses.replace(side(dataclasses.replace(RENO, beta=0.7)), responses=())
     found = blamed(ours, side(RENO))

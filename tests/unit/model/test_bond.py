@@ -97,6 +97,7 @@ def test_a_matched_split_of_100_is_that_of_the_method_page():
         assert found.bond.packets(found.links) == packets
 
 
+@pytest.mark.slow
 @given(st.integers(1, 1000), st.integers(0, 100), st.integers(0, 5000))
 def test_what_is_dealt_is_what_turns_come_to(batch, percent, packets):
     bond = Bond(ends=("a", "b"), links=("one", "two"), batch=batch, split_pct=(percent, 100 - percent))

@@ -122,6 +122,7 @@ def test_a_setting_that_keeps_packets_is_another_setting_and_others_stay_what_th
 # --- verdicts
 
 
+@pytest.mark.slow
 def test_a_reno_that_halves_conforms_and_one_that_keeps_seven_tenths_does_not():
     right = judge(RENO, [measured(lossy(seed), seed) for seed in range(1, 6)])
     assert right.status is Status.CONFORMS and right.samples > right.n == 5
@@ -179,6 +180,7 @@ def test_what_is_nowhere_to_be_seen_is_inconclusive_and_says_why():
     assert found.reason == "not visible in 5 of 5 trials: no loss was isolated in a window of 8 packets or more"
 
 
+@pytest.mark.slow
 def test_what_few_trials_show_is_inconclusive():
     some = [measured(lossy(seed), seed) for seed in range(1, 5)]
     found = judge(RENO, [*some, measured(senders.Sender(ssthresh=20, packets=300), 5)])
@@ -226,6 +228,7 @@ def test_eight_trials_are_half_of_a_violation_that_is_repeated():
     assert alone.repeating(alone.questions).family == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("twice", "status"), [(True, Status.INCONCLUSIVE), (False, Status.VIOLATES)])
 def test_half_of_a_violation_without_its_repeat_is_none(twice, status):
     question = verdict.ask(RENO, clauses.setting(RENO.network), "reno", twice)

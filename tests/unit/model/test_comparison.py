@@ -68,6 +68,7 @@ def test_the_test_is_exact_with_ties_too():
     assert comparison.rank_sum_p(range(20), range(20, 40)) == pytest.approx(comparison.smallest_p(20))
 
 
+@pytest.mark.slow
 def test_many_trials_are_compared_nearly_as_few_are(monkeypatch):
     draw = random.Random(5)
     a, b = ([round(draw.gauss(shift, 1), 2) for _ in range(60)] for shift in (0.0, 0.25))
@@ -186,6 +187,7 @@ def test_equal_inputs_are_all_the_same(sides):
         assert (found.p, found.interval) == (1.0, (0.0, 0.0))
 
 
+@pytest.mark.slow
 @given(SIDES, st.randoms(use_true_random=False))
 def test_the_order_of_trials_and_of_quantities_does_not_matter(sides, rng):
     def shuffled(values):

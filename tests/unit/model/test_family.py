@@ -72,6 +72,7 @@ def test_a_question_is_judged_at_its_first_clear_look(values, family):
             assert first_clear(held) == found
 
 
+@pytest.mark.slow
 @given(VALUES, st.randoms(use_true_random=False))
 def test_no_other_zone_no_order_and_no_later_trial_changes_a_verdict(values, shuffle):
     """The audit's findings 4 and 7: it violated at 5 alone, but not at 20 beside a zone that asked for more trials."""
@@ -92,6 +93,7 @@ def test_no_other_zone_no_order_and_no_later_trial_changes_a_verdict(values, shu
         assert part.judge(question, {question.setting: made}).verdict == alone.verdict
 
 
+@pytest.mark.slow
 @given(st.lists(VALUES, min_size=3, max_size=3))
 def test_what_did_not_arrive_makes_nothing_easier(values):
     questions = cell_questions(HEATMAP, CELLS)

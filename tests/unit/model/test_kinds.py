@@ -71,6 +71,7 @@ def test_what_the_reference_does_conforms_after_five_trials(seed):
     assert found["up-to-2pct-even"].verdict.status is not Status.VIOLATES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "factor", "least"), [(LOSSY, 0.85, 38), (LOSSY, 1.17, 36), ("no random loss", 0.85, 40)]
 )
@@ -93,6 +94,7 @@ def test_opposite_deviations_do_not_cancel():
     assert uneven.at in CELLS[LOSSY] and uneven.values
 
 
+@pytest.mark.slow
 def test_honest_unevenness_is_no_violation():
     """Honest stacks' ratios have a standard deviation of 0.04."""
     for seed in range(1, 41):

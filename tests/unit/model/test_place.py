@@ -33,6 +33,7 @@ def trials(value, n=8, **changes):
     return [measured(value, seed, **changes) for seed in range(1, n + 1)]
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.from_regex(r"[a-z][a-z0-9_]{0,5}", fullmatch=True), VALUES, min_size=1, max_size=4))
 def test_the_id_of_a_place_is_exact(values):
     point = Point(tuple((name, places.plain(value)) for name, value in sorted(values.items())))

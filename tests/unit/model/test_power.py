@@ -76,6 +76,7 @@ def test_shifts_that_are_told_are_those_that_the_audit_computed(spread, down):
     assert told_by_simulation(spread, 20, 1 - down) >= power.POWER
 
 
+@pytest.mark.slow
 def test_what_a_cell_tells_is_what_the_judge_finds():
     """power.told() has a fast judge of its own. At the shift that it names, the suite's judge finds as many violations;
     at smaller shifts, it finds fewer."""
@@ -124,6 +125,7 @@ def test_where_the_absolute_margin_is_the_larger_one_medians_are_named():
     assert told.words == f"a median of at most {told.low:.3f} or at least {told.high:.3f}"
 
 
+@pytest.mark.slow
 def test_a_stack_that_is_a_fifth_slower_never_plainly_conforms():
     """At a margin of 10 % and any spread, it violates, or the verdict says which shifts it would have detected."""
     rng = np.random.default_rng(5)

@@ -255,6 +255,7 @@ def test_split_paths_are_scenarios_of_two_links_and_a_box(proxy, sized_by):
     assert Scenario.from_json(document).setting(Point(())) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(scenarios.files()))
 def test_what_ships_can_be_read_at_every_point(name):
     made = scenarios.find(name)

@@ -60,12 +60,14 @@ def sequence(seed, batches):
     return tried, population
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(DRAWN)
 def test_what_is_drawn_is_a_scenario_that_a_search_can_afford(document):
     assert is_scenario(document) and is_affordable(document)
 
 
+@pytest.mark.slow
 def test_some_of_what_is_drawn_moves_the_client_or_lets_large_packets_vanish():
     documents = [drawn(seed, 6) for seed in range(60)]
     scheduled = [[entry["set"].get("impairments", {}) for entry in d.get("schedule", ())] for d in documents]
@@ -74,6 +76,7 @@ def test_some_of_what_is_drawn_moves_the_client_or_lets_large_packets_vanish():
     assert any("largest_bytes" in d["links"][0]["data"].get("impairments", {}) for d in documents)
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(SEEDS)
 def test_the_seed_decides_the_sequence_and_no_scenario_comes_twice(seed):
@@ -97,6 +100,7 @@ def test_a_search_begins_with_each_kind_of_change_alone():
         assert sorted(map(digest.of_value, tried[: len(first)])) == sorted(map(digest.of_value, first))
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(DRAWN)
 def test_each_simpler_scenario_is_one_and_less_complex(document):
@@ -116,6 +120,7 @@ def test_shrinking_keeps_what_is_looked_for_and_nothing_that_can_go(document, mo
     assert shows(small) and not any(map(shows, simpler(small)))
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(DRAWN)
 def test_what_needs_nothing_shrinks_to_the_steady_link(document):

@@ -55,6 +55,7 @@ def test_off_the_grid_the_1_ms_rule_does_not_associate():
     assert compose_on_grid(half, compose_on_grid(half, long)).one_way_delay_ms == 21
 
 
+@pytest.mark.slow
 def test_the_paths_of_the_grid_are_as_many_as_published():
     paths = split_paths.paths(FULL)
     assert len(paths) == len(set(paths)) == 7875

@@ -55,6 +55,7 @@ def like(algorithm, cells, n=20, outcome=Outcome.OK):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["atc25", "packets"])
 def test_there_is_one_for_each_algorithm_and_what_it_permits_stays(profile):
     parts = documents.split_checks(profile)
@@ -162,6 +163,7 @@ def with_packets_of(packet_bytes, measured):
     return {cell: [changed(m, settings[cell]) for m in made] for cell, made in measured.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["cubic", "reno"])
 def test_a_path_is_predicted_from_what_full_packets_would_have(algorithm):
     """A sender like Linux but with packets of 1200 bytes is inside the zone in all cells, and so in all paths."""
@@ -247,6 +249,7 @@ def spread(cells, generator, n=5):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packet_bytes", [None, 1200])
 def test_cells_that_are_not_in_doubt_could_not_make_a_verdict_clear(packet_bytes):
     """More trials of such cells would not change their values, so a check that is open stays open."""

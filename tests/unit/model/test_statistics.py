@@ -116,6 +116,7 @@ def test_the_ways_of_a_rank_sum_are_those_of_counting_all_choices(sizes, data):
     assert {at: count for at, count in enumerate(ways) if count} == counted
 
 
+@pytest.mark.slow
 def test_many_values_are_judged_nearly_as_few_are(monkeypatch):
     """The sizes are where the approximation begins, the chances decide verdicts, and ties come from rounding."""
     draw = random.Random(4)

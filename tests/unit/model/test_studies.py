@@ -138,6 +138,7 @@ def test_a_mistake_is_named_by_its_place(tmp_path, pointer, value, words):
     assert words in refused and "made-up.json: " in refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", studies.files())
 def test_studies_that_ship_can_be_read(name):
     study = studies.find(name)

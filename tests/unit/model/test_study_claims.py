@@ -61,6 +61,7 @@ def test_four_trials_decide_nothing(relation, data):
     assert judged(relation, seen).verdict is ClaimVerdict.INCONCLUSIVE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS, ids=repr)
 @given(data=st.data())
 def test_wider_intervals_only_open_what_was_decided(relation, data):

@@ -54,6 +54,7 @@ def test_text_that_was_put_together_elsewhere_is_not_obeyed_either():
 _COMMAND = [sys.executable, "-m", "conformance"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "what",
     ["clause show", "clause show --format json", "export csv r.jsonl --out -", "export markdown r.jsonl --out -"],
@@ -66,6 +67,7 @@ def test_a_reader_that_has_gone_is_no_violation(tmp_path, what):
     assert command.wait(60) == 0
 
 
+@pytest.mark.slow
 def test_a_terminal_that_lacks_a_sign_is_no_reason_to_fail(tmp_path):
     path = "10mbps-20ms-0pct,10mbps-20ms-0pct"
     (tmp_path / "r.jsonl").write_bytes(
@@ -85,6 +87,7 @@ def test_where_nobody_reads_errors_the_output_goes_on():
     assert done.stdout == "kept\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_full_device_is_a_mistake_of_one_line(form):
     with open("/dev/full", "w") as full:

@@ -20,6 +20,7 @@ def test_schemas_satisfy_their_metaschema(path):
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
+@pytest.mark.slow
 def test_the_schemas_of_what_commands_print_are_those_of_their_records():
     for name, made in schemas.schemas().items():
         assert schemas.path(name).read_text(encoding="utf-8") == schemas.render(made), f"{name}: run `make schemas`"
@@ -51,6 +52,7 @@ def test_a_document_is_read_up_to_its_bound():
     assert "cannot read /dev/zero: it has more than 4 MB" in refusal(schema.read, "/dev/zero")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("items", [[1] * 20_000, [1, "a"] * 10_000], ids=["alike", "unlike"])
 def test_of_many_errors_few_are_made(monkeypatch, items):
     """An error takes 3 kB, and a list of 600 kB has 300,000 of them."""
