@@ -66,7 +66,7 @@ def of_all_places(algorithm: str, places: Sequence[Ends]) -> Iterator[Share]:
 
 def together(places: Sequence[Ends]) -> Ends:
     """Return how the trials of both sides ended in one or several places, as if these were one."""
-    return places[0] if len(places) == 1 else (_together(places, 0), _together(places, 1))
+    return places[0] if len(places) == 1 else (_of_side(places, 0), _of_side(places, 1))
 
 
 def of_showing(
@@ -101,7 +101,7 @@ def _said(measurements: Sequence[Measurement], outcome: Outcome) -> dict[int, st
     return {m.trial.seed: str(m.message) for m in measurements if m.outcome is outcome}
 
 
-def _together(places: Sequence[Ends], at: int) -> TrialEnds:
+def _of_side(places: Sequence[Ends], at: int) -> TrialEnds:
     """Return how the trials of one side ended in all places, numbered through.
 
     Only seeds count that both sides tried in a place, so that each place weighs as much on both sides.
