@@ -130,9 +130,10 @@ def _queue(document: Document, random: "Random") -> None:
 
 def _loss(document: Document, random: "Random") -> None:
     side = document["links"][0][pick(random, ("data", "data", "acks"))]
-    side["loss_pct"] = pick(random, LOSSES_PCT)
-    if not side["loss_pct"]:
-        del side["loss_pct"]
+    if loss_pct := pick(random, LOSSES_PCT):
+        side["loss_pct"] = loss_pct
+    else:
+        side.pop("loss_pct", None)
 
 
 def _impair(document: Document, random: "Random") -> None:

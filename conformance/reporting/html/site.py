@@ -192,8 +192,9 @@ class _Site:
         )
         yield from self._clause_pages()
         lists = {"bugs": self._bugs, "history": self._history, "defects": self._defects, "studies": self._studies}
-        for name in (f"{name}.html" for name, entries in lists.items() if entries):
-            yield name, self._render(name)
+        for name, entries in lists.items():
+            if entries:
+                yield f"{name}.html", self._render(f"{name}.html")
         for defect_page in (page for page in self._defects if not page.defect.bare):
             yield defect_page.name, self._render("defect.html", page=defect_page)
         for page in self._studies:
