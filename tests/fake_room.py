@@ -113,7 +113,7 @@ def made_shared(trial, kind):
 class Adapter:
     """An adapter that offers everything or, if algorithms are named, these."""
 
-    name = STACK
+    name, client = STACK, None
 
     def __init__(self, name=None, manifest=None, offers=()):
         self.name, self._offers = name or self.name, offers
@@ -124,6 +124,9 @@ class Adapter:
 
     def why_not(self, algorithm):
         return None if not self._offers or algorithm in self._offers else f"{self.name} does not offer {algorithm}"
+
+    def kernel(self, algorithm):
+        return None
 
 
 class Bench(benches.Bench):

@@ -3,8 +3,8 @@
 Nothing here knows pytest or terminals. Rooms do the work, and the threads wait for them.
 
 Where the stack under test failed, another is tried: does it get through the same networks, with the same seeds? For TCP
-that is the kernel's, for QUIC the first of QUIC that is built. The same client fetches from it, unless that is one of
-the stack's own programs. It has the same algorithm if it offers that.
+that is the kernel's, for a kernel's TCP that of the default kernel, for QUIC the first of QUIC that is built. The same
+client fetches from it, unless that is one of the stack's own programs. It has the same algorithm if it offers that.
 """
 
 import concurrent.futures
@@ -20,6 +20,7 @@ from conformance.engine.benches import Bench, Choice
 from conformance.engine.progress import FIXED_BYTES, Progress
 from conformance.engine.work import Looks, Task, TaskGroup, Work
 from conformance.engine.workers import Executor, Executors, WorkerRoom
+from conformance.kernel import store as kernels
 from conformance.lab import adapter as adapters, manifest
 from conformance.lab.room import Batches
 from conformance.model.errors import UserError
@@ -44,10 +45,12 @@ _TELLING = (Outcome.OK, Outcome.TIMEOUT, Outcome.FAILED)
 def beside(bench: Bench) -> Bench | None:
     """Return the bench of the stack to try where this bench's fails; None if there is none on this machine."""
     adapter = bench.adapter
-    if is_in_kernel(adapter.name):
-        return None
     is_tcp = adapter.manifest.transport == "tcp"
     client = adapters.COMMON if adapter.client is None else str(adapter.client.manifest.path)
+    if is_in_kernel(adapter.name):
+        with contextlib.suppress(UserError):
+            return benches.find(Choice(stack=KERNEL_STACK, client=client, kernel=kernels.DEFAULT_NAME))
+        return None
     for stack in (KERNEL_STACK,) if is_tcp else QUIC:
         try:
             if family_of(stack) == family_of(adapter.name) or not (is_tcp or adapters.is_built(manifest.read(stack))):
@@ -77,16 +80,18 @@ class Controls:
         bench, trial = self._found(), failed.trial
         if bench is None or (algorithm := _algorithm(bench, trial.scheme.algorithm)) is None:
             return failed
-        scheme = bench.scheme(algorithm).id
+        scheme = bench.scheme(algorithm)
+        if trial.scheme.in_kernel and scheme.kernel_digest == trial.scheme.kernel_digest:
+            return failed  # the stack beside it is the same
         outcomes: dict[int, Outcome] = {}
         for earlier in known:
-            if earlier.control is not None and earlier.control.scheme == scheme:
+            if earlier.control is not None and earlier.control.scheme == scheme.id:
                 outcomes |= earlier.control.trials
         missing = [seed for seed in dict.fromkeys((trial.seed, *seeds)) if seed not in outcomes]
         outcomes |= self._outcomes(bench, algorithm, trial.setting, missing, cancelled)
         if trial.seed not in outcomes:
             return failed
-        return dataclasses.replace(failed, control=Control(scheme=scheme, trials=dict(sorted(outcomes.items()))))
+        return dataclasses.replace(failed, control=Control(scheme=scheme.id, trials=dict(sorted(outcomes.items()))))
 
     def _found(self) -> Bench | None:
         with self._lock:
@@ -110,11 +115,13 @@ class Controls:
 
 def _algorithm(bench: Bench, wanted: str) -> str | None:
     """Return the algorithm that a control uses; None if it can use none."""
+    kernel = bench.choice.kernel
     return next(
         (
             name
             for name in (wanted, *_USUAL)
             if name in bench.adapter.manifest.offered()
+            and kernel in (None, bench.adapter.kernel(name) or kernel)
             and not (bench.adapter.why_not(name) or bench.place(name).why_not)
         ),
         None,

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import fake_room
 import pytest
-from helpers import measurement, refusal, setting
+from helpers import measurement, refusal, scheme, setting
 from hypothesis import given, settings, strategies as st
 
 from conformance.catalogue import scenarios
@@ -336,24 +336,48 @@ def test_a_trial_that_was_kept_with_its_packets_is_not_made_again_without_them(t
     assert [m.trial.setting.packets for m in store.read(file.path)] == [True, True, False]
 
 
+class Failing(fake_room.Room):
+    def run(self, adapter, batches, cancelled):
+        return super().run(adapter, itertools.takewhile(bool, batches), cancelled)
+
+    def made(self, trial):
+        return Measurement(trial=trial, outcome=Outcome.FAILED, message="it ended")
+
+
 def test_of_what_failed_little_waits_for_the_control_and_can_be_lost(tmp_path, monkeypatch):
     file, waiting = store.Store(tmp_path / "r.jsonl"), []
 
-    class Failing(fake_room.Room):
-        def run(self, adapter, batches, cancelled):
-            return super().run(adapter, itertools.takewhile(bool, batches), cancelled)
-
+    class Noted(Failing):
         def made(self, trial):
             waiting.append(len(waiting) - len(file.settled()))
-            return Measurement(trial=trial, outcome=Outcome.FAILED, message="it ended")
+            return super().made(trial)
 
     monkeypatch.setattr(runs, "beside", lambda bench: fake_room.bench_of(fake_room.Room("good")))
-    fake_room.install("good", Failing)
+    fake_room.install("good", Noted)
     asked = [("cubic", setting(cell)) for cell in FULL[:35]]
     with runs.Run(benches.find(), file, asked, [1], 1) as run:
         found = dict(run.as_completed(60))
     assert {m.control.failures for (m,) in found.values()} == {frozenset()}
     assert (len(found), len(waiting), max(waiting)) == (35, 35, runs._MOST_FAILED - 1)
+
+
+@pytest.mark.parametrize(("digest", "control"), [("9" * 16, {1}), (None, None)], ids=["another kernel", "the default"])
+def test_the_control_of_a_kernels_tcp_is_that_of_the_default_kernel(tmp_path, monkeypatch, digest, control):
+    class OfKernels(fake_room.Bench):
+        def scheme(self, algorithm):
+            usual = scheme(algorithm)
+            is_default = self.choice.kernel == "default"
+            return usual if is_default else dataclasses.replace(usual, kernel_digest=digest or usual.kernel_digest)
+
+    def find(choice, remembers=True):
+        room = fake_room.Room("good") if choice.kernel == "default" else Failing("good")
+        return fake_room.bench_of(room, fake_room.Adapter("linux-tcp"), OfKernels, choice=choice)
+
+    monkeypatch.setattr(benches, "find", find)
+    bench = find(benches.Choice())
+    with runs.Run(bench, store.Store(tmp_path / "r.jsonl"), [("cubic", setting(FULL[0]))], [1], 1) as run:
+        ((measured,),) = dict(run.as_completed(60)).values()
+    assert (measured.control and set(measured.control.trials)) == control
 
 
 def test_what_cannot_be_claimed_any_more_is_no_longer_waited_for(tmp_path, monkeypatch):
