@@ -1,17 +1,27 @@
 """`conformance compare`: find what moved between two builds, kernels or results files, at a stated error rate.
 
 Four kinds of quantities are compared: features, which `why` reads from traces of a few cells (beta, initial window,
-growth, pacing ...), features of networks that change, metrics in cells, and shares of trials (compare_shares.py). All
-of them are one family (model/studies/comparison.py). If the two sides are one build on two kernels, or with two
-settings of sysctls, the command also says whether one serves for the other.
+growth, pacing ...), features of networks that change, metrics in cells, and shares of trials (compare_shares.py). If
+the two sides are one build on two kernels, or with two settings of sysctls, the command also says whether one serves
+for the other.
+
+**Looks.** A few trials are made in every place first. Then all trials are made where the sides differ, in the order of
+how much these few differ. So a budget that ends leaves out what tells least.
+
+**Family.** All that was planned is one family (model/studies/comparison.py), whether or not it was measured in time.
+Where only a few trials were made, no p-value is small enough for anything to have moved. So whatever decides which
+places get all trials, the chance of a false alarm is at most that of all trials everywhere. Where further trials might
+be told from each other, those few are not enough to call anything the same.
 """
 
 import dataclasses
 import functools
+import itertools
 import json
+import math
 import pathlib
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from conformance.catalogue import documents, scenarios
 from conformance.commands import (
@@ -32,6 +42,7 @@ from conformance.commands.result import printed
 from conformance.engine import runs
 from conformance.engine.benches import Choice, Means
 from conformance.model.diagnosis import by_trial, feature_table
+from conformance.model.diagnosis.feature_table import Feature
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids, seeds
 from conformance.model.judging.question import Key
@@ -39,6 +50,7 @@ from conformance.model.metrics.metric import Metric
 from conformance.model.metrics.table import METRICS, named
 from conformance.model.networks import events
 from conformance.model.networks.place import Cell, Point
+from conformance.model.networks.setting import Setting
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Compared, Movement, Quantity, Values
 from conformance.model.trials.trial import Measurement, Scheme
@@ -110,47 +122,50 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: CompareOptio
     clauses = options.clauses or all(isinstance(side, Results) for side in both)
     changes = {algorithm: _changes(both, algorithm, options, margin) for algorithm in differing}
     keys = {algorithm: [*chose.keys, *changes[algorithm]] for algorithm, chose in chosen.items()}
+    # Each place may add a share of failures or timeouts to the family.
     family = sum(
-        sum(len(shown(both, key, options.matters, clauses)) for key in keys[a])
-        + options.features * len(by_trial.told(a))
+        sum(len(shown(both, key, options.matters, clauses)) + 1 for key in keys[a])
+        + options.features * (len(by_trial.told(a)) + len(feature_table.cells(a)))
         for a in differing
     )
-    # Each place may add a share of failures or timeouts to the family.
-    places = sum(len(keys[a]) + options.features * len(feature_table.cells(a)) for a in differing)
-    trials = options.trials or max(comparison.fewest_trials(family + places), comparison.FIRST_LOOK)
-    if comparison.fewest_trials(family) > trials and any(isinstance(side, Stack) for side in both):
+    trials = options.trials or max(comparison.fewest_trials(family), comparison.FIRST_LOOK)
+    measures = any(isinstance(side, Stack) for side in both)
+    if comparison.fewest_trials(family) > trials and measures:
         raise UserError(
             f"{trials} trials a side can never show that one of {family} quantities moved",
             "ask for more with --trials, or for fewer cells with --grid",
         )
     work = ComparisonWork(
         both=both, options=options, changes=[key for of in changes.values() for key in of], clauses=clauses,
-        seeds=runs.seeds(trials, options.first_seed), thorough=margin is not None,
-        ends_s=None if options.budget_s is None else began_s + options.budget_s, means=means,
+        seeds=runs.seeds(trials, options.first_seed), thorough=margin is not None, began_s=began_s,
+        ends_s=math.inf if options.budget_s is None else began_s + options.budget_s, means=means,
     )  # fmt: skip
     first, second = (
         ComparedSide(given=side.given, schemes=tuple(of[at] for of in schemes.values())) for at, side in enumerate(both)
     )
-    measures = any(isinstance(side, Stack) for side in both)
     if measures and differing:
         cells = count(sum(len(chosen[algorithm].keys) for algorithm in differing), "place")
         within = f", {duration(options.budget_s)} at most" if options.budget_s else ""
         means.notes.say(
             f"compare: base {first.name}, head {second.name}: {', '.join(differing)}:"
-            f" {'features, then ' * options.features}{cells}; up to {count(trials, 'trial')} a side{within}"
+            f" {'features, then ' * options.features}{cells};"
+            f" {comparison.FIRST_LOOK} trials a side first, up to {trials} where they differ{within}"
         )
     for algorithm in differing:
         if base.labs(algorithm) != head.labs(algorithm):
             work.lacking.append(f"{algorithm}: the sides are from two labs, so what moved may be due to the emulator")
         work.lacking += chosen[algorithm].lacking
-        work.compare(algorithm, chosen[algorithm].keys)
-    compared = tuple(comparison.largest_first(comparison.compare(work.values)))
+    work.compare({algorithm: chosen[algorithm].keys for algorithm in differing})
+    # What files hold was measured before anything was planned.
+    family = max(family if measures else 0, len(work.values))
+    compared = tuple(comparison.largest_first(comparison.compare(work.values, family=family)))
     if not measures:
         trials = max((max(compared.n) for compared in compared), default=0)
     return Comparison(
-        sides=(first, second), same_build=same, trials=trials, compared=compared, sentences=work.sentences,
-        one_sided=tuple(work.one_sided), left_out=tuple(work.left_out), unmeasured=tuple(work.unmeasured),
-        rest=tuple(work.rest), problems=tuple(work.problems), lacking=tuple(work.lacking), margin=margin,
+        sides=(first, second), same_build=same, trials=trials, family=family, compared=compared,
+        sentences=work.sentences, one_sided=tuple(work.one_sided), left_out=tuple(work.left_out),
+        unmeasured=tuple(work.unmeasured), begun=tuple(work.begun), rest=tuple(work.rest),
+        problems=tuple(work.problems), lacking=tuple(work.lacking), margin=margin,
         never=work.never, can_change=all(isinstance(side, Stack) for side in both),
         further=_further(work, compared, trials) if measures and differing else None,
     )  # fmt: skip
@@ -192,7 +207,7 @@ def _further(work: "ComparisonWork", compared: Sequence[Compared], trials: int) 
     # What is said of all places together is decided by trials of each place.
     placed = [c for c in compared if c.quantity.place != compare_shares.EVERYWHERE]
     unclear = [c for c in placed if c.change is Movement.UNCLEAR]
-    if any(c.change is Movement.MOVED for c in compared) or not (unclear or work.unmeasured):
+    if any(c.change is Movement.MOVED for c in compared) or not (unclear or work.unmeasured or work.begun):
         return None
     # A share of trials has no difference that matters, so any is as large as the largest.
     leading = max(unclear, key=lambda c: (not c.quantity.is_share, c.telling), default=None)
@@ -204,14 +219,13 @@ def _further(work: "ComparisonWork", compared: Sequence[Compared], trials: int) 
     )
     if needed is None:
         return Further(leading=leading, trials=None, seconds=None)
-    # Features come before cells, so a feature is decided before any cell is measured.
-    of_feature = leading is not None and leading.quantity.label is not None
-    differing = [c for c in placed if not c.identical and not (of_feature and c.quantity.label is None)]
     lacking = {
-        (c.quantity.profile, c.quantity.place): sum(max(needed - n, 0) for n in tried[c.quantity]) for c in differing
+        (c.quantity.algorithm, c.quantity.profile, c.quantity.place): sum(max(needed - n, 0) for n in tried[c.quantity])
+        for c in placed
+        if not c.identical
     }
-    late = [profile for _, profile, _ in work.unmeasured if profile == feature_table.PROFILE or not of_feature]
-    missing = sum(lacking.values()) + 2 * len(late) * (needed if differing else comparison.FIRST_LOOK)
+    lacking |= {where: 2 * (needed - comparison.FIRST_LOOK) for where in work.begun if where not in lacking}
+    missing = sum(lacking.values()) + 2 * len(work.unmeasured) * (needed if lacking else comparison.FIRST_LOOK)
     return Further(leading=leading, trials=needed, seconds=work.spent.estimate_s(missing))
 
 
@@ -305,18 +319,21 @@ def _named(grid: str, profile: str) -> list[tuple[str, Point]]:
     return [(profile, cell) for cell in documents.cells(grid)]
 
 
-#: cells that are measured on both sides before the next ones, so that a budget that ends leaves no side far behind
-_CELLS_AT_A_TIME = 4
+#: places that both sides are looked at in, or get all trials in, before the next ones, so that a budget that ends
+#: leaves no side far behind; the part of a budget after which nothing is looked at while the sides differ elsewhere
+_LOOKS_AT_A_TIME, _PLACES_AT_A_TIME, _LOOKS_SHARE = 8, 2, 0.5
 #: (algorithm, profile, place)
 Where = tuple[str, str, Point]
+#: a place to measure: (algorithm, Setting), or (algorithm, name of a cell that is traced)
+Spot = tuple[str, Setting | str]
 
 
 @dataclasses.dataclass(kw_only=True)
 class ComparisonWork:
     """A comparison under way: what is asked for, and what was found so far.
 
-    Features come first, as they cost a known time and name the cause. Networks that change come next, because a
-    difference can hide there. Cells are the rest.
+    Features are looked at first, as they cost a known time and name the cause. Networks that change come next, because
+    a difference can hide there. Cells are the rest.
     """
 
     both: tuple[Stack | Results, Stack | Results]
@@ -326,8 +343,9 @@ class ComparisonWork:
     #: whether all that clauses look at is compared where their networks are
     clauses: bool
     seeds: range
-    #: a time of time.monotonic()
-    ends_s: float | None
+    #: times of time.monotonic()
+    began_s: float
+    ends_s: float
     means: Means
     #: whether each cell gets all trials, even if both sides look alike
     thorough: bool
@@ -335,12 +353,21 @@ class ComparisonWork:
     sentences: dict[Quantity, str] = dataclasses.field(default_factory=dict)
     #: how many trials of each side were made of what not all may show
     tried: dict[Quantity, tuple[int, ...]] = dataclasses.field(default_factory=dict)
-    #: how trials ended in each place, one for each network there
-    ends: dict[Where, list[compare_shares.Ends]] = dataclasses.field(default_factory=dict)
     one_sided: list[tuple[Quantity, str]] = dataclasses.field(default_factory=list)
+    #: {algorithm: {role: its features}}, and those of trials that failed
+    traced: dict[str, dict[str, compare_features.Side]] = dataclasses.field(default_factory=dict)
+    failed: dict[str, dict[str, compare_features.Failed]] = dataclasses.field(default_factory=dict)
+    #: the measurements of both sides
+    measurements: dict[Key, Sequence[Sequence[Measurement]]] = dataclasses.field(default_factory=dict)
     left_out: list[LeftOut] = dataclasses.field(default_factory=list)
-    #: what was not measured in time; `rest`: the same of cells that need not be, if nothing else differs
+    #: {place with a few trials that is to get all: how much the sides differ there}
+    open: dict[Spot, "Telling"] = dataclasses.field(default_factory=dict)
+    #: places that have all trials, or need no more
+    complete: set[Spot] = dataclasses.field(default_factory=set)
+    #: what was not measured in time; `begun`: what has too few trials; `rest`: cells that need not be measured if
+    #: nothing else differs
     unmeasured: list[Where] = dataclasses.field(default_factory=list)
+    begun: list[Where] = dataclasses.field(default_factory=list)
     rest: list[Where] = dataclasses.field(default_factory=list)
     problems: list[str] = dataclasses.field(default_factory=list)
     lacking: list[str] = dataclasses.field(default_factory=list)
@@ -348,89 +375,196 @@ class ComparisonWork:
     never: dict[str, str] = dataclasses.field(default_factory=lambda: dict.fromkeys(events.EVENTS, ""))
     spent: TrialCost = dataclasses.field(default_factory=TrialCost)
 
-    def compare(self, algorithm: str, cells: Sequence[Key]) -> None:
-        """Collect the values of an algorithm's features, then those that changes show, then those of its cells.
+    def compare(self, cells: Mapping[str, Sequence[Key]]) -> None:
+        """Measure the sides within the budget, and collect their values: {algorithm: settings} besides `changes`.
 
         Raises UserError.
         """
-        alike = self._features(algorithm) if self.options.features else False
-        changing = [key for key in self.changes if key[0] == algorithm]
-        self._measure(changing, True, self.unmeasured)
-        named = self.options.grid != grids.SMOKE
-        self._measure(cells, alike, self.unmeasured if named or not (alike and changing) else self.rest)
-        of_algorithm = [ends for (of, *_), here in self.ends.items() if of == algorithm for ends in here]
-        self._add(compare_shares.of_all_places(algorithm, of_algorithm))
+        settings = dict.fromkeys((*self.changes, *itertools.chain.from_iterable(cells.values())))
+        self._measure(list(settings), list(cells))
+        for algorithm, steady in cells.items():
+            changing = [key for key in self.changes if key[0] == algorithm]
+            ends: EndsByPlace = {}
+            self._features(algorithm, ends)
+            self._networks(changing, ends, self.unmeasured)
+            is_needed = self.options.grid != grids.SMOKE or not (self._is_alike(algorithm) and changing)
+            self._networks(steady, ends, self.unmeasured if is_needed else self.rest)
+            for where, here in ends.items():
+                self._add(compare_shares.of_place(*where, compare_shares.together(here)), where not in self.begun)
+            self._add(compare_shares.of_all_places(algorithm, list(itertools.chain.from_iterable(ends.values()))))
 
-    def _features(self, algorithm: str) -> bool:
-        """Collect the values of an algorithm's features; return whether they are the same on both sides."""
+    def _measure(self, settings: Sequence[Key], algorithms: Sequence[str]) -> None:
+        """Look at everything with few trials, and make all trials where the sides differ, most telling first.
+
+        Looks take a part of the budget, unless nothing differs. What does not differ in value, but in packets, is last.
+        """
+        for algorithm in algorithms if self.options.features else ():
+            self._trace(algorithm, feature_table.cells(algorithm), self._few)
+        looks_end_s = self.began_s + _LOOKS_SHARE * (self.ends_s - self.began_s)
+        waiting = list(settings)
+        while (waiting or self.open) and self._measures and time.monotonic() < self.ends_s:
+            ranked = sorted(self.open, key=self.open.__getitem__, reverse=True)
+            differing = [spot for spot in ranked if self.open[spot] > NOTHING]
+            if waiting and (time.monotonic() < looks_end_s or not differing):
+                some, waiting = waiting[:_LOOKS_AT_A_TIME], waiting[_LOOKS_AT_A_TIME:]
+                self._make(some, self._few)
+            else:
+                algorithm, where = ranked[0]
+                if isinstance(where, str):
+                    self._trace(algorithm, [where], self.seeds)
+                else:
+                    some = [(a, setting) for a, setting in ranked if not isinstance(setting, str)]
+                    self._make(some[:_PLACES_AT_A_TIME], self.seeds)
+        if not self._measures:
+            self._make(waiting, self.seeds)
+
+    @property
+    def _few(self) -> range:
+        return self.seeds[: comparison.FIRST_LOOK]
+
+    @property
+    def _ends_s(self) -> float | None:
+        """When measuring ends, None if never."""
+        return None if math.isinf(self.ends_s) else self.ends_s
+
+    @property
+    def _measures(self) -> bool:
+        return any(isinstance(side, Stack) for side in self.both)
+
+    def _trace(self, algorithm: str, cells: Sequence[str], seeds: range) -> None:
+        """Trace trials of some cells on both sides, in the time that is left."""
         stacks = {role: s.bench for role, s in zip(ROLES, self.both, strict=True) if isinstance(s, Stack)}
         given = {role: s.traits(algorithm) for role, s in zip(ROLES, self.both, strict=True) if isinstance(s, Results)}
         without = [s.given for s in self.both if isinstance(s, Results) and not s.traits(algorithm)]
         if without:
             self.lacking.append(f"{' and '.join(without)}: no features of {algorithm}, so none are compared")
-            return False
+            return
         under = {
             role: {name: side.under(setting) for name, setting in tracing.settings().items()}
             for role, side in zip(ROLES, self.both, strict=True)
             if isinstance(side, Stack)
         }
-        features_of, failed, problems = compare_features.both(
-            stacks, given, algorithm, self.seeds, self.means, self.ends_s, under=under, spent=self.spent,
+        sides, failed, problems = compare_features.both(
+            stacks, given, algorithm, dict.fromkeys(cells, seeds), self.means, self._ends_s, under=under,
+            spent=self.spent, failed=self.failed.get(algorithm, {}),
         )  # fmt: skip
-        self.problems += problems
-        before, after = (features_of[role] for role in ROLES)
-        untraced = [c for c in feature_table.cells(algorithm) if not all(features_of[role].get(c) for role in stacks)]
-        for cell in feature_table.cells(algorithm):
-            place = feature_table.CELLS[cell][0]
-            if not given:  # a file keeps no traces that failed
-                said = [failed[role].get(cell, {}) for role in ROLES]
-                traced = [features_of[role].get(cell, {}) for role in ROLES]
-                base, head = (TrialEnds(seeds={*a, *b}, failed=a) for a, b in zip(said, traced, strict=True))
-                self._ended(algorithm, feature_table.PROFILE, place, (base, head))
-        if not problems:
-            self.unmeasured += [(algorithm, feature_table.PROFILE, feature_table.CELLS[c][0]) for c in untraced]
-        alike = bool(before) and not untraced
-        for feature in by_trial.told(algorithm):
-            quantity = by_trial.quantity(feature, algorithm, self.options.matters)
-            values = by_trial.values(feature, before), by_trial.values(feature, after)
-            seeds = [features_of[role].get(feature.cell, ()) for role in ROLES]
-            showing = [by_trial.seeds(feature, side) for side in (before, after)]
-            self._keep(quantity, values, showing, seeds)
-            alike &= dict(values[0]) == dict(values[1])
-            if quantity in self.values:
-                self.sentences[quantity] = by_trial.sentence(feature, after)
-        return alike
+        self.problems += [problem for problem in problems if problem not in self.problems]
+        self.failed[algorithm] = failed
+        before = self.traced.get(algorithm, {})
+        self.traced[algorithm] = {role: {**before.get(role, {}), **sides[role]} for role in ROLES}
+        in_time = time.monotonic() < self.ends_s
+        for cell in cells:
+            spot = algorithm, cell
+            self.open.pop(spot, None)
+            if not self._is_traced(spot):
+                continue
+            is_alike = compare_features.alike(self.traced[algorithm], cell)
+            if is_alike or not stacks or (in_time and seeds == self.seeds):
+                self.complete.add(spot)
+            elif seeds != self.seeds:
+                features = [feature for feature in by_trial.told(algorithm) if feature.cell == cell]
+                rows = [self._row(algorithm, feature) for feature in features]
+                self.open[spot] = telling(rows, self._traced_ends(spot))
 
-    def _measure(self, work: Sequence[Key], alike: bool, late: list[Where]) -> None:
-        """Collect what each setting shows; settings that are not measured in time are added to `late`.
+    def _is_alike(self, algorithm: str) -> bool:
+        """Return whether the features of an algorithm are the same on both sides."""
+        sides, cells = self.traced.get(algorithm), feature_table.cells(algorithm)
+        return sides is not None and all(compare_features.alike(sides, cell) for cell in cells)
 
-        If both sides are `alike` so far, each setting gets two trials first, and all trials only if these differ.
+    def _is_traced(self, spot: tuple[str, str]) -> bool:
+        """Return whether each side that is measured has a trial of a traced cell, if only one that failed."""
+        algorithm, cell = spot
+        return all(
+            self.traced[algorithm][role].get(cell) or self.failed[algorithm][role].get(cell)
+            for role, side in zip(ROLES, self.both, strict=True)
+            if isinstance(side, Stack)
+        )
+
+    def _traced_ends(self, spot: tuple[str, str]) -> compare_shares.Ends:
+        algorithm, cell = spot
+        failed = [self.failed[algorithm][role].get(cell, {}) for role in ROLES]
+        traced = [self.traced[algorithm][role].get(cell, {}) for role in ROLES]
+        base, head = (TrialEnds(seeds={*a, *b}, failed=a) for a, b in zip(failed, traced, strict=True))
+        return base, head
+
+    def _row(self, algorithm: str, feature: Feature) -> "Row":
+        """Return what the traces of both sides show of a feature.
+
+        While its cell lacks trials, or the cell that it is divided by, the first ones alone count on both sides.
         """
-        for at in range(0, len(work), _CELLS_AT_A_TIME):
-            some = work[at : at + _CELLS_AT_A_TIME]
-            few = self._same(some) if alike and not self.thorough else []
-            look = self._measured(few, self.seeds[: comparison.FIRST_LOOK])
-            full = self._measured([key for key in some if key not in few], self.seeds)
-            good = [{**a.good, **b.good} for a, b in zip(look, full, strict=True)]
-            bad = [{**a.left_out, **b.left_out} for a, b in zip(look, full, strict=True)]
-            for key in some:
-                failed = [
-                    LeftOut(side=role, measurement=of[key]) for role, of in zip(ROLES, bad, strict=True) if key in of
-                ]
-                self.left_out += failed
-                if all(key in of for of in good):
-                    self._compare(key, [of[key] for of in good])
-                elif not failed:
-                    late.append((key[0], key[1].profile, key[1].point))
+        cells = {feature.cell, feature_table.FEW} if feature.of_kept else {feature.cell}
+        is_complete = all((algorithm, cell) in self.complete for cell in cells)
+        levelled = compare_features.level(self.traced[algorithm])
+        sides = [levelled[role] if is_complete else self._first_traced(levelled[role]) for role in ROLES]
+        return Row(
+            quantity=by_trial.quantity(feature, algorithm, self.options.matters),
+            values=(by_trial.values(feature, sides[0]), by_trial.values(feature, sides[1])),
+            showing=[by_trial.seeds(feature, side) for side in sides],
+            tried=[side.get(feature.cell, ()) for side in sides],
+            is_complete=is_complete, sentence=functools.partial(by_trial.sentence, feature, sides[1]),
+        )  # fmt: skip
+
+    def _first_traced(self, side: compare_features.Side) -> compare_features.Side:
+        """Return the first trials of each cell of a side; all that it has if none of these is among them."""
+        return {cell: {seed: of[seed] for seed in self._few if seed in of} or of for cell, of in side.items()}
+
+    def _features(self, algorithm: str, ends: "EndsByPlace") -> None:
+        """Collect the values of an algorithm's features."""
+        if algorithm not in self.traced:
+            return
+        for cell in feature_table.cells(algorithm):
+            spot, place = (algorithm, cell), feature_table.CELLS[cell][0]
+            where = algorithm, feature_table.PROFILE, place
+            if all(isinstance(side, Stack) for side in self.both):  # a file keeps no traces that failed
+                ends.setdefault(where, []).append(self._traced_ends(spot))
+            if not self.problems and not self._is_traced(spot):
+                self.unmeasured.append(where)
+            elif self._is_traced(spot) and spot not in self.complete:
+                self.begun.append(where)
+        for feature in by_trial.told(algorithm):
+            self._keep(self._row(algorithm, feature))
+
+    def _make(self, work: Sequence[Key], seeds: range) -> None:
+        """Make trials of some settings on both sides, in the time that is left."""
+        sides = self._measured(work, seeds)
+        for key in work:
+            self.open.pop(key, None)
+            bad = [
+                LeftOut(side=role, measurement=side.left_out[key])
+                for role, side in zip(ROLES, sides, strict=True)
+                if key in side.left_out
+            ]
+            self.left_out += bad
+            if bad:
+                self.measurements.pop(key, None)
+                self.complete.add(key)
+            elif all(key in side.good for side in sides):
+                self.measurements[key] = [side.good[key] for side in sides]
+                if seeds == self.seeds or self._is_settled(key):
+                    self.complete.add(key)
+                else:
+                    base, head = map(TrialEnds.of, self.measurements[key])
+                    self.open[key] = telling(self._rows(key), (base, head))
+
+    def _is_settled(self, key: Key) -> bool:
+        """Return whether a few trials are enough: both sides sent the same packets, or are alike in features and here.
+
+        If it is to be shown that one kernel serves for another, they never are.
+        """
+        base, head = self.measurements[key]
+        if self.thorough or [m.outcome for m in base] != [m.outcome for m in head]:
+            return False
+        sent, also = ([(m.metrics, m.evidence, m.packets) for m in of] for of in (base, head))
+        return (sent == also or self._is_alike(key[0])) and all(row.is_identical for row in self._rows(key))
 
     def _measured(self, work: Sequence[Key], seeds: range) -> list[MeasuredSide]:
         """Return the measurements of some settings on both sides, made in the time that is left. Raises UserError."""
         both_sides = []
         for role, side in zip(ROLES, self.both, strict=True):
-            left_s = None if self.ends_s is None else self.ends_s - time.monotonic()
+            left_s = None if self._ends_s is None else self._ends_s - time.monotonic()
             if isinstance(side, Results):
-                held = side.measured(work[0][0]) if work else {}
-                kept = {key: self._first(held[key], seeds) for key in work if key in held}
+                held = {a: side.measured(a) for a in dict.fromkeys(algorithm for algorithm, _ in work)}
+                kept = {key: self._first(held[key[0]][key], seeds) for key in work if key in held[key[0]]}
                 both_sides.append(compare_measured.sorted_out(kept))
             elif not work or (left_s is not None and left_s <= 0):
                 both_sides.append(MeasuredSide(good={}, left_out={}))
@@ -447,80 +581,117 @@ class ComparisonWork:
 
     def _first(self, held: Sequence[Measurement], seeds: range) -> Sequence[Measurement]:
         """Return what a file holds with the seeds that the other side is measured with; all if none is measured."""
-        if not any(isinstance(side, Stack) for side in self.both):
+        if not self._measures:
             return held
         return [m for m in held if m.trial.seed in seeds] or held
 
-    def _same(self, work: Sequence[Key]) -> list[Key]:
-        """Measure two trials of each setting on each side, and return the settings in which the sides do not differ."""
-        first, second = self._measured(work, self.seeds[: comparison.FIRST_LOOK])
-        return [
-            key
-            for key in work
-            if key in first.good and key in second.good
-            if [m.outcome for m in first.good[key]] == [m.outcome for m in second.good[key]]
-            if all(read(first.good[key]) == read(second.good[key]) for read in self._shown(key).values())
-        ]
+    def _networks(self, settings: Sequence[Key], ends: "EndsByPlace", late: list[Where]) -> None:
+        """Collect what settings show on both sides; those that were not measured in time are added to `late`."""
+        for key in settings:
+            where = key[0], key[1].profile, key[1].point
+            if key in self.measurements:
+                base, head = map(TrialEnds.of, self.measurements[key])
+                ends.setdefault(where, []).append((base, head))
+                shows = [self._keep(row) for row in self._rows(key)]
+                for event in events.of(key[1]) & self.never.keys():
+                    if any(shows):
+                        del self.never[event]
+                    else:
+                        self.never[event] = compare_clauses.why_invisible(key, self.measurements[key][0])
+                if key not in self.complete:
+                    self.begun.append(where)
+            elif key not in self.complete:
+                late.append(where)
 
-    def _compare(self, key: Key, measurements: Sequence[Sequence[Measurement]]) -> None:
-        """Collect what a setting shows on both sides."""
-        base, head = map(TrialEnds.of, measurements)
-        self._ended(key[0], key[1].profile, key[1].point, (base, head))
-        before = len(self.values) + len(self.one_sided)
+    def _rows(self, key: Key) -> "list[Row]":
+        """Return what a setting shows on both sides."""
+        base, head = measurements = self.measurements[key]
         readings = compare_clauses.readings(key, self.options.matters, self.clauses)
-        for quantity, read in self._shown(key).items():
-            showing, tried = [], []  # of a metric, which each trial that ends has
+        ends = [TrialEnds.of(of) for of in measurements]
+        rows = []
+        for quantity, read in shown(self.both, key, self.options.matters, self.clauses).items():
+            row = Row(quantity=quantity, values=(read(base), read(head)), is_complete=key in self.complete)
             if reading := readings.get(quantity):
-                showing = [reading.seeds(of) for of in measurements]
-                tried = [set(of.seeds) - of.failed.keys() for of in (base, head)]
-            self._keep(quantity, (read(measurements[0]), read(measurements[1])), showing, tried)
-        for event in events.of(key[1]) & self.never.keys():
-            if len(self.values) + len(self.one_sided) > before:
-                del self.never[event]
-            else:
-                self.never[event] = compare_clauses.why_invisible(key, measurements[0])
-        self.sentences |= {
-            quantity: reading.sentence(measurements[1])
-            for quantity, reading in readings.items()
-            if quantity in self.values
-        }
+                row = dataclasses.replace(
+                    row, showing=[reading.seeds(of) for of in measurements],
+                    tried=[set(of.seeds) - of.failed.keys() for of in ends],
+                    sentence=functools.partial(reading.sentence, head),
+                )  # fmt: skip
+            rows.append(row)
+        return rows
 
-    def _ended(self, algorithm: str, profile: str, place: Point, ends: compare_shares.Ends) -> None:
-        """Collect how the trials of both sides ended in a place.
-
-        Several networks are at one place: what is traced there, and other queues and lengths of the same cell.
-        """
-        here = self.ends.setdefault((algorithm, profile, place), [])
-        here.append(ends)
-        self._add(compare_shares.of_place(algorithm, profile, place, compare_shares.together(here)))
-
-    def _add(self, shares: Iterable[compare_shares.Share]) -> None:
+    def _add(self, shares: Iterable[compare_shares.Share], is_complete: bool = True) -> None:
         for quantity, values, sentence in shares:
-            self.values[quantity] = values
-            self.sentences[quantity] = sentence
+            if is_complete or not comparison.is_identical(*values):
+                self.values[quantity] = values
+                self.sentences[quantity] = sentence
 
-    def _shown(self, key: Key) -> dict[Quantity, Callable[[Sequence[Measurement]], Values]]:
-        return shown(self.both, key, self.options.matters, self.clauses)
+    def _keep(self, row: "Row") -> bool:
+        """Collect a quantity that both sides have, and how many trials show it; return whether any does.
 
-    def _keep(
-        self, quantity: Quantity, values: tuple[Values, Values],
-        showing: Sequence[Collection[int]], tried: Sequence[Collection[int]],
-    ) -> None:  # fmt: skip
-        """Collect a quantity that both sides have, and how many trials show it.
-
-        `tried`: the seeds of each side's trials that may show it; none if each does that ends. `showing`: of those that
-        do, be they too few for a value. A quantity that only one side has, and whose trials are not counted, is listed
-        as one-sided.
+        A quantity that only one side has, and whose trials are not counted, is listed as one-sided. What is equal in
+        the few trials of a place that lacks others is not collected.
         """
-        before, after = values
-        shares = list(compare_shares.of_showing(quantity, showing, tried)) if tried else []
-        self._add(shares)
+        before, after = row.values
+        self._add(row.shares, row.is_complete)
         if before and after:
-            self.values[quantity] = before, after
-            if tried:
-                self.tried[quantity] = tuple(map(len, tried))
-        elif (before or after) and not shares:
-            self.one_sided.append((quantity, ROLES[0] if before else ROLES[1]))
+            if row.is_complete or not row.is_identical:
+                self.values[row.quantity] = before, after
+                if row.tried:
+                    self.tried[row.quantity] = tuple(map(len, row.tried))
+                if row.sentence:
+                    self.sentences[row.quantity] = row.sentence()
+        elif (before or after) and not row.shares:
+            self.one_sided.append((row.quantity, ROLES[0] if before else ROLES[1]))
+        return bool(before or after or row.shares)
+
+
+#: {(algorithm, profile, place): how the trials of both sides ended, one for each network there}
+EndsByPlace = dict[Where, list[compare_shares.Ends]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What both sides show of a quantity in a place; `is_complete`: whether the place has all trials that it needs.
+
+    `tried`: the seeds of each side's trials that may show it; none if each does that ends. `showing`: of those that
+    do, be they too few for a value. `sentence` returns what the head does.
+    """
+
+    quantity: Quantity
+    values: tuple[Values, Values]
+    is_complete: bool
+    showing: Sequence[Collection[int]] = ()
+    tried: Sequence[Collection[int]] = ()
+    sentence: Callable[[], str] | None = None
+
+    @property
+    def shares(self) -> list[compare_shares.Share]:
+        """The share of trials that show it, if some do and some do not."""
+        return list(compare_shares.of_showing(self.quantity, self.showing, self.tried)) if self.tried else []
+
+    @property
+    def is_identical(self) -> bool:
+        return self.values[0] == self.values[1]
+
+
+#: how much both sides of a place differ, as Compared.telling: in a quantity of which one side's values are all beyond
+#: the other's, and in any
+Telling = tuple[float, float]
+NOTHING: Telling = (0.0, 0.0)
+
+
+def telling(rows: Iterable[Row], ends: compare_shares.Ends) -> Telling:
+    """Return how much both sides of a place differ in the quantity that differs most, and in how their trials end."""
+    values = {row.quantity: row.values for row in rows if all(row.values)}
+    shares = [share for row in rows for share in row.shares]
+    shares += compare_shares.of_place("", "", compare_shares.EVERYWHERE, ends)
+    values |= {quantity: of for quantity, of, _ in shares}
+    most = {True: 0.0, False: 0.0}
+    for compared, (before, after) in zip(comparison.compare(values), values.values(), strict=True):
+        is_apart = max(before.values()) < min(after.values()) or max(after.values()) < min(before.values())
+        most[is_apart] = max(most[is_apart], compared.telling)
+    return most[True], max(most.values())
 
 
 def shown(

@@ -1,8 +1,7 @@
 """Collect the features of both sides of a comparison, trial by trial; trace those that no file beside results holds.
 
-Two trials of each cell come first. If both sides have the same samples in these, the other trials are not traced:
-trials are deterministic, and a build that behaves differently almost always shows it in two transfers of thousands of
-packets.
+If both sides have the same samples in the first two trials of a cell, its other trials need not be traced: trials are
+deterministic, and a build that behaves differently almost always shows it in two transfers of thousands of packets.
 """
 
 import time
@@ -14,7 +13,7 @@ from conformance.commands.compare_measured import TrialCost
 from conformance.engine import runs
 from conformance.engine.benches import Bench, Means
 from conformance.model.diagnosis import by_trial
-from conformance.model.diagnosis.feature_table import CELLS, FEW, cells
+from conformance.model.diagnosis.feature_table import CELLS, cells
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.groups import grouped
 from conformance.model.networks.setting import Setting
@@ -31,31 +30,26 @@ Under = Mapping[str, Setting]
 
 
 def both(
-    benches: Mapping[str, Bench], given: Mapping[str, Side], algorithm: str, seeds: Sequence[int], means: Means,
+    benches: Mapping[str, Bench], given: Mapping[str, Side], algorithm: str, plan: tracing.Plan, means: Means,
     ends_s: float | None = None, *,
     under: Mapping[str, Under] = types.MappingProxyType({}), spent: TrialCost | None = None,
+    failed: Mapping[str, Failed] = types.MappingProxyType({}),
 ) -> tuple[dict[str, Side], dict[str, Failed], list[str]]:  # fmt: skip
-    """Return ({role: Side}, {role: Failed}, problems as sentences) for the roles of `benches` and of `given`.
+    """Return ({role: Side}, {role: Failed}, problems as sentences) of a plan, for the roles of `benches` and `given`.
 
     Sides in `given` were read from files and are not traced. A single role is traced for later comparisons. Nothing is
     traced after `ends_s`, a time of time.monotonic(). `under`: {role: {cell's name: Setting}} of roles that are not
-    traced in tracing.settings(). What is traced is added to `spent`. Raises UserError.
+    traced in tracing.settings(). What is traced is added to `spent`. `failed`: the trials of which it is known already,
+    which are not traced again. Raises UserError.
     """
-    spent = spent or TrialCost()
-    kept, problems = Features(str(means.results)), []
-    failed: dict[str, Failed] = {role: {} for role in (*benches, *given)}
-    looks = [list(seeds[: comparison.FIRST_LOOK]), list(seeds)]
-    # The cell with few losses is traced first, because it shows beta and growth.
-    order = sorted(cells(algorithm), key=lambda cell: cell != FEW)
-    both_sides: dict[str, Side] = dict(given)
+    kept = Features(str(means.results))
+    failed_by_role: dict[str, Failed] = {
+        role: {cell: dict(of) for cell, of in failed.get(role, {}).items()} for role in (*benches, *given)
+    }
     under = dict.fromkeys(benches, tracing.settings()) | dict(under)
-    for look in looks:
-        differing = [cell for cell in order if look is looks[0] or not _alike(both_sides, cell)]
-        plans = {role: {cell: look for cell in differing} for role in benches}
-        problems += _trace(benches, plans, under, algorithm, kept, means, ends_s, spent, failed)
-        for role, bench in benches.items():
-            both_sides[role] = _stored(bench, algorithm, {cell: seeds for cell in order}, under[role], kept)
-    return level(both_sides), failed, list(dict.fromkeys(problems))
+    problems = _trace(benches, plan, under, algorithm, kept, means, ends_s, spent or TrialCost(), failed_by_role)
+    traced = {role: _stored(bench, algorithm, plan, under[role], kept) for role, bench in benches.items()}
+    return {**given, **traced}, failed_by_role, list(dict.fromkeys(problems))
 
 
 def level(sides: Mapping[str, Side]) -> dict[str, Side]:
@@ -65,14 +59,14 @@ def level(sides: Mapping[str, Side]) -> dict[str, Side]:
     """
     levelled = {role: dict(side) for role, side in sides.items()}
     for cell in CELLS:
-        if _alike(sides, cell):
+        if alike(sides, cell):
             common = sorted(set.intersection(*(set(side[cell]) for side in sides.values())))
             for role, side in sides.items():
                 levelled[role][cell] = {seed: side[cell][seed] for seed in common}
     return levelled
 
 
-def _alike(sides: Mapping[str, Side], cell: str) -> bool:
+def alike(sides: Mapping[str, Side], cell: str) -> bool:
     """Return whether all sides have the same samples in the first trials of a cell."""
     first, *others = (side.get(cell, {}) for side in sides.values())
     if not others:
@@ -84,9 +78,8 @@ def _alike(sides: Mapping[str, Side], cell: str) -> bool:
 
 
 def _trace(
-    benches: Mapping[str, Bench], plans: Mapping[str, Mapping[str, Sequence[int]]], under: Mapping[str, Under],
-    algorithm: str, kept: Features, means: Means, ends_s: float | None, spent: TrialCost,
-    failed: Mapping[str, Failed],
+    benches: Mapping[str, Bench], plan: tracing.Plan, under: Mapping[str, Under], algorithm: str,
+    kept: Features, means: Means, ends_s: float | None, spent: TrialCost, failed: Mapping[str, Failed],
 ) -> list[str]:  # fmt: skip
     """Trace the planned trials that are not kept yet, and keep their features; return problems as sentences.
 
@@ -95,7 +88,7 @@ def _trace(
     missing: dict[str, dict[str, list[int]]] = {}
     roles: dict[str, str] = {}
     for role, bench in benches.items():
-        trials = _trials(bench, algorithm, plans[role], under[role])
+        trials = _trials(bench, algorithm, plan, under[role])
         roles |= {trial.key: role for of in trials.values() for trial in of}
         lacking = {
             cell: [t.seed for t in of if not kept.find(t) and t.seed not in failed[role].get(cell, {})]
@@ -104,7 +97,7 @@ def _trace(
         if any(lacking.values()):
             missing[role] = lacking
     left_s = None if ends_s is None else ends_s - time.monotonic()
-    total = sum(len(of) for plan in missing.values() for of in plan.values())
+    total = sum(len(of) for lacking in missing.values() for of in lacking.values())
     if not total or (left_s is not None and left_s <= 0):
         return []
     names = {setting.cell: name for name, setting in tracing.settings().items()}
@@ -131,7 +124,7 @@ def _trace(
     ]
 
 
-def _stored(bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]], under: Under, kept: Features) -> Side:
+def _stored(bench: Bench, algorithm: str, plan: tracing.Plan, under: Under, kept: Features) -> Side:
     """Return the features that are kept of a plan's trials."""
     return {
         cell: {trial.seed: trial_features.sampled for trial in trials if (trial_features := kept.find(trial))}
@@ -139,7 +132,7 @@ def _stored(bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]], und
     }
 
 
-def _trials(bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]], under: Under) -> dict[str, list[Trial]]:
+def _trials(bench: Bench, algorithm: str, plan: tracing.Plan, under: Under) -> dict[str, list[Trial]]:
     return {cell: bench.trials(algorithm, under[cell], seeds) for cell, seeds in plan.items() if cell in CELLS}
 
 
@@ -158,7 +151,7 @@ def record(bench: Bench, algorithm: str, means: Means, budget_s: float | None, f
     of_events = sum(len(compare_clauses.readings(key, comparison.MATTERS, with_clauses=False)) for key in events)
     seeds = runs.seeds(comparison.fewest_trials(len(by_trial.told(algorithm)) + of_events), first_seed)
     ends_s = None if budget_s is None else time.monotonic() + budget_s
-    _, _, problems = both({"head": bench}, {}, algorithm, seeds, means, ends_s)
+    _, _, problems = both({"head": bench}, {}, algorithm, dict.fromkeys(cells(algorithm), seeds), means, ends_s)
     left_s = None if ends_s is None else max(ends_s - time.monotonic(), 0)
     compare_measured.measured(bench, events, seeds, means, left_s, "head", TrialCost())
     for problem in problems:

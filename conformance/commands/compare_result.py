@@ -113,6 +113,8 @@ class NotMeasuredRecord(Record):
     algorithm: Annotated[str, At("0")]
     profile: Annotated[str, At("1")]
     cell: Annotated[str, At("2.id")]
+    #: Trials of each side that there was time for.
+    trials: Annotated[int, At("3")]
 
 
 class UndecidedRecord(Record):
@@ -163,8 +165,10 @@ class Comparison(Result):
     sides: tuple[ComparedSide, ComparedSide]
     #: Algorithms that are the same build on the same kernel on both sides; nothing was measured for them.
     same_build: tuple[str, ...]
-    #: The most trials of each cell and side; if two trials of both sides are alike, no more are run.
+    #: The most trials of each cell and side; where two trials of both sides are alike, no more are needed.
     trials: int
+    #: How many quantities share the error rate: all that were planned.
+    family: int
     compared: tuple[Compared, ...]
     sentences: Mapping[Quantity, str]
     #: Features that only one side shows.
@@ -173,6 +177,8 @@ class Comparison(Result):
     left_out: tuple[LeftOut, ...] = ()
     #: (algorithm, profile, place) that was not measured because the budget ended
     unmeasured: tuple[tuple[str, str, Point], ...] = ()
+    #: the same of what differs in a first look, or may, and was to get further trials
+    begun: tuple[tuple[str, str, Point], ...] = ()
     #: the same of cells that need not be measured if nothing differs in features, nor where networks change
     rest: tuple[tuple[str, str, Point], ...] = ()
     #: Traces that could not be examined, as sentences.
@@ -187,11 +193,6 @@ class Comparison(Result):
     further: Further | None = None
 
     @property
-    def family(self) -> int:
-        """How many quantities were compared."""
-        return len(self.compared)
-
-    @property
     def count(self) -> dict[Movement, int]:
         """How many quantities moved, are unclear, and are the same."""
         return {change: len(self.of(change)) for change in Movement}
@@ -202,9 +203,10 @@ class Comparison(Result):
         return [_said(compared, self.sentences.get(compared.quantity)) for compared in self.compared]
 
     @property
-    def not_measured(self) -> Annotated[tuple[tuple[str, str, Point], ...], list[NotMeasuredRecord]]:
+    def not_measured(self) -> Annotated[list[tuple[str, str, Point, int]], list[NotMeasuredRecord]]:
         """Cells that the budget left no time for, also those that need not be measured because nothing else differs."""
-        return self.unmeasured + self.rest
+        begun = [(*where, comparison.FIRST_LOOK) for where in self.begun]
+        return [*((*where, 0) for where in self.unmeasured + self.rest), *begun]
 
     @property
     def service(self) -> Annotated["Comparison | None", ServesRecord | None]:
@@ -252,7 +254,7 @@ class Comparison(Result):
     def serves(self) -> bool:
         """Whether one side is shown to serve for the other: in every cell, with none left out and nothing moved."""
         cells = any(c.quantity.label is None for c in self.compared)
-        gaps = self.of(Movement.MOVED) or self.left_out or self.late or self.not_shown
+        gaps = self.of(Movement.MOVED) or self.left_out or self.late or self.begun or self.not_shown
         return self.margin is not None and cells and not gaps
 
     def _equivalent(self, c: Compared) -> bool:
@@ -262,9 +264,8 @@ class Comparison(Result):
     @property
     def blind(self) -> bool:
         """Whether there are so few trials that no quantity could have been found to move."""
-        family = max(len(self.compared), 1)
         least = min((2 / math.comb(sum(c.n), c.n[0]) for c in self.compared), default=1.0)
-        return least * family > comparison.ALPHA and any(not c.identical for c in self.compared)
+        return least * self.family > comparison.ALPHA and any(not c.identical for c in self.compared)
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -276,7 +277,9 @@ class Comparison(Result):
             return ExitStatus.VIOLATES
         failed = of_outcomes(left.measurement.outcome for left in self.left_out)
         nothing = not self.compared and not self.same_build
-        unknown = nothing or self.blind or bool(self.undecided or self.left_out or self.late or self.problems)
+        unknown = (
+            nothing or self.blind or bool(self.undecided or self.left_out or self.late or self.begun or self.problems)
+        )
         unknown |= self.margin is not None and not self.serves
         return worst((failed, ExitStatus.UNKNOWN if unknown else ExitStatus.DONE))
 

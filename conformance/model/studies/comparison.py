@@ -166,27 +166,26 @@ def is_equivalent(compared: Compared, margin: Tolerance) -> bool:
     return compared.identical or (-least < compared.interval[0] and compared.interval[1] < least)
 
 
-def compare(sides: Mapping[Quantity, tuple[Values, Values]], alpha: float = ALPHA) -> list[Compared]:
+def compare(sides: Mapping[Quantity, tuple[Values, Values]], alpha: float = ALPHA, family: int = 0) -> list[Compared]:
     """Return the Compared of each quantity in {quantity: (before, after)}, in that order; all are one family.
 
-    Each side needs at least one value.
+    Each side needs at least one value. `family`: how many quantities were planned, if that is more.
     """
-    p_values = statistics.holm_adjusted(
-        [
-            1.0 if _identical(before, after) else rank_sum_p(list(before.values()), list(after.values()))
-            for before, after in sides.values()
-        ]
-    )
+    p_values = [
+        1.0 if is_identical(before, after) else rank_sum_p(list(before.values()), list(after.values()))
+        for before, after in sides.values()
+    ]
+    adjusted = statistics.holm_adjusted([*p_values, *[1.0] * (family - len(sides))])
     return [
         _compared(quantity, before, after, p, alpha)
-        for (quantity, (before, after)), p in zip(sides.items(), p_values, strict=True)
+        for (quantity, (before, after)), p in zip(sides.items(), adjusted, strict=False)
     ]
 
 
 def _compared(quantity: Quantity, before: Values, after: Values, p: float, alpha: float) -> Compared:
     middle = _mean if quantity.is_share else statistics.median
     a, b = middle(before.values()), middle(after.values())
-    identical = _identical(before, after)
+    identical = is_identical(before, after)
     if quantity.is_share and not identical:
         interval = -math.inf, math.inf
     else:
@@ -218,7 +217,7 @@ def _mean(values: Collection[float]) -> float:
     return sum(values) / len(values)
 
 
-def _identical(before: Values, after: Values) -> bool:
+def is_identical(before: Values, after: Values) -> bool:
     """Return whether each seed gave both sides the same value; one side may have seeds that the other did not need.
 
     One that needed no more has two. A single equal one of many is what few trials show, and may be equal by chance.

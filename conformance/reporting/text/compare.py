@@ -11,7 +11,7 @@ from conformance.model.clauses import changes
 from conformance.model.diagnosis import feature_table
 from conformance.model.diagnosis.feature_table import Feature
 from conformance.model.metrics.table import METRICS
-from conformance.model.studies.comparison import ALPHA, CONFIDENCE, Compared, Movement, Quantity
+from conformance.model.studies.comparison import ALPHA, CONFIDENCE, FIRST_LOOK, Compared, Movement, Quantity
 from conformance.reporting.text import markdown
 from conformance.support.console import count, duration, one_line
 
@@ -120,14 +120,15 @@ def notes(comparison: "Comparison") -> Iterator[str]:
     for left in comparison.left_out:
         m = left.measurement
         yield f"left out {m.scheme.algorithm} at {left.place.id}: {left.side}: {m.outcome}: {m.message}"
-    for late, why in (
-        (comparison.late, " and not compared"),
-        (comparison.rest if comparison.identical else (), _NEED_NOT_BE),
+    for late, what in (
+        (comparison.late, "not measured in time and not compared"),
+        (comparison.rest if comparison.identical else (), f"not measured in time{_NEED_NOT_BE}"),
+        (comparison.begun, f"measured in only {FIRST_LOOK} trials a side, which cannot show that anything moved"),
     ):
         if late:
             named = ", ".join(place.id for _, _, place in late[:_MOST_NAMED])
             more = ", ..." if len(late) > _MOST_NAMED else ""
-            yield f"not measured in time{why}: {count(len(late), 'place')} ({named}{more})"
+            yield f"{what}: {count(len(late), 'place')} ({named}{more})"
     yield from (f"not looked at: {problem}" for problem in comparison.problems)
     yield from comparison.lacking
     if comparison.compared:
@@ -137,7 +138,7 @@ def notes(comparison: "Comparison") -> Iterator[str]:
             yield f"never happened in what was compared: {', '.join(untried)}{can}"
         yield from (f"{event} never happened: {why}" for event, why in comparison.never.items() if why)
     if comparison.blind:
-        yield f"these trials are too few to show that any of {len(comparison.compared)} quantities moved"
+        yield f"these trials are too few to show that any of {comparison.family} quantities moved"
     yield from further(comparison)
 
 
@@ -170,7 +171,11 @@ def ending(comparison: "Comparison") -> str:
         return "nothing can differ" if comparison.same_build else "nothing was compared"
     if comparison.identical:
         never = f"; {_listed(comparison.never)} never happened" if comparison.never else ""
-        result = "undecided: every difference so far" if comparison.late else "nothing moved: every difference"
+        result = (
+            "undecided: every difference so far"
+            if comparison.late or comparison.begun
+            else "nothing moved: every difference"
+        )
         return f"{result} is exactly zero{never}"
     if moved:
         return f"{moved} moved, {same} the same, {unclear} unclear"
@@ -193,7 +198,7 @@ def summary(comparison: "Comparison") -> str:
     if comparison.compared or not comparison.same_build:
         parts.append(f"base {base.name}, head {head.name}: {ending(comparison)}")
     if comparison.compared:
-        rate = f"family-wise error rate {ALPHA:.0%} over {len(comparison.compared)} quantities"
+        rate = f"family-wise error rate {ALPHA:.0%} over {comparison.family} quantities"
         parts[-1] += f" (at most {comparison.trials} trials a side; {rate})"
     if comparison.margin is not None:
         parts.append(serving(comparison))

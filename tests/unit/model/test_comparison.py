@@ -43,6 +43,14 @@ def test_a_cell_that_moved_is_found_among_those_that_did_not():
     assert [c.quantity for c in comparison.compare(sides) if c.change is Movement.MOVED] == [QUANTITIES[7]]
 
 
+def test_what_was_planned_and_not_measured_shares_the_error_rate():
+    """Nine trials a side, all apart: p is 4.1e-5, of at most 243 quantities enough."""
+    sides = {QUANTITIES[0]: (side([0.5] * 9), side([0.6] * 9))}
+    (few,), (many,) = (comparison.compare(sides, family=n) for n in (243, 244))
+    assert (few.change, many.change) == (Movement.MOVED, Movement.UNCLEAR)
+    assert few.p == pytest.approx(243 * comparison.smallest_p(9))
+
+
 def test_certain_but_too_small_to_matter_is_the_same():
     found = one([0.954] * 10, [0.955] * 10)
     assert found.p < comparison.ALPHA and found.change is Movement.SAME
