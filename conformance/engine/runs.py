@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import itertools
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
@@ -89,7 +90,8 @@ class Controls:
                 outcomes |= earlier.control.trials
         missing = [seed for seed in dict.fromkeys((trial.seed, *seeds)) if seed not in outcomes]
         outcomes |= self._outcomes(bench, algorithm, trial.setting, missing, cancelled)
-        if trial.seed not in outcomes:
+        # A control that was cut short would stay so: what is kept with one is not made again.
+        if trial.seed not in outcomes or cancelled.is_set():
             return failed
         return dataclasses.replace(failed, control=Control(scheme=scheme.id, trials=dict(sorted(outcomes.items()))))
 
@@ -217,11 +219,12 @@ class Run:
                 elif task.unclear is not None:
                     yield task.key, task.unclear
 
-    def wait(self) -> None:
-        """Wait until everything is measured or has failed."""
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Wait until everything is measured or has failed, or so long."""
+        ends_s = None if timeout_s is None else time.monotonic() + timeout_s
         # The tasks that follow from a task are in the list before its future is done.
         for task in self._tasks:
-            concurrent.futures.wait([task.future])
+            concurrent.futures.wait([task.future], None if ends_s is None else max(ends_s - time.monotonic(), 0.0))
 
     def close(self) -> None:
         self._cancelled.set()
