@@ -54,6 +54,11 @@ class CellResult:
     permitted: Interval | None
     measurements: tuple[Measurement, ...]
 
+    @functools.cached_property
+    def counted(self) -> list[Measurement]:
+        """The `n` trials that all figures are of: without those that repeat a violation."""
+        return seeds.repeats_apart(self.measurements)[0]
+
     @property
     def reference(self) -> float | None:
         """The median of the zone's reference in this cell; None if no zone applies."""

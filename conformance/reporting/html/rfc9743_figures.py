@@ -31,7 +31,7 @@ def _medians(series: Series, metric: str, wanted: Callable[[Cell], bool]) -> lis
     """Return the medians over trials of any metric of the results, in the cells that are `wanted`."""
     medians = []
     for cell, result in series.utilization.results.items():
-        values = [v for v in (m.value(metric) for m in result.measurements if m.metrics) if v is not None]
+        values = [v for v in (m.value(metric) for m in result.counted if m.metrics) if v is not None]
         if wanted(cell) and values:
             medians.append(statistics.median(values))
     return medians

@@ -39,7 +39,7 @@ from conformance.model.networks.place import Cell, end_to_end
 from conformance.model.studies.identify import Miss
 from conformance.model.trials.trial import Outcome
 from conformance.reporting import charts, heatmaps, naming, rerun
-from conformance.reporting.html import colours, compare, heatmap_table, rfc9743, site, slugs
+from conformance.reporting.html import cell_page, colours, compare, heatmap_table, rfc9743, rfc9743_figures, site, slugs
 from conformance.reporting.marks import LOOKS
 from conformance.reporting.text import markdown, scores, studies
 from conformance.reporting.tools import badge, export
@@ -430,8 +430,20 @@ def test_what_rounding_would_hide_of_a_violation_is_seen_in_sentences_and_compar
 def test_a_cells_numbers_leave_out_what_repeats_its_violation():
     made = measurements([0.5] * 5)
     made += [measurement(0.9, 1 + seeds.FRESH + at) for at in range(8)]
-    (result,) = heatmaps.all_series(made)[0].utilization.results.values()
+    made = [dataclasses.replace(m, metrics={**m.metrics, "goodput_mbps": 10 * m.utilization}) for m in made]
+    (of_stack,) = heatmaps.all_series(made)
+    (result,) = of_stack.utilization.results.values()
     assert (result.n, result.value, result.high, len(result.measurements)) == (5, 0.5, 0.5, 13)
+    (row,) = export.rows([of_stack])
+    assert (row["trials"], row["trials_ok"], row["goodput_mbps"]) == (5, 5, 5.0)
+    assert rfc9743_figures.wireless(of_stack) == {"utilization with random loss": "0.50 (1 cell)"}
+    assert cell_page.front(of_stack, CELL).utilization == 0.5
+
+
+def test_an_export_counts_each_trial_that_failed():
+    made = measurements([0.5] * 3) + [measurement(0, seed, Outcome.FAILED) for seed in (4, 5)]
+    (row,) = export.rows(heatmaps.all_series(made))
+    assert (row["trials"], row["trials_ok"], row["trials_error"]) == (5, 3, 2)
 
 
 def test_criteria_without_measurements_say_so(series):
