@@ -38,6 +38,12 @@ def test_nothing_is_known_of_other_stacks_profiles_and_paths():
     assert references.of(dataclasses.replace(ATC25, points={"full": (usual, *others)})).keys() == {usual}
 
 
+def test_what_a_zone_multiplies_for_quic_is_not_what_tcp_has():
+    packets = dataclasses.replace(of("bbrv3", Cell(10, 20, 1)), scenario="packets")
+    known = references.of(dataclasses.replace(ATC25, points={"full": (packets,)}))
+    assert known[packets].keys() == {"lost_pct"}
+
+
 def test_claims_about_many_cells_are_judged_by_references_where_nothing_was_measured():
     verdicts = {claim.id: found.verdict for claim, found in outcome.judge(ATC25, {}, references=KNOWN).claims}
     assert {name: verdicts[name] for name in ("A14", "A20")} == dict.fromkeys(("A14", "A20"), ClaimVerdict.REPRODUCED)
