@@ -77,6 +77,10 @@ class IntervalRecord(Record):
     high: float
     #: The reference's.
     median: Annotated[float, At("basis.median")]
+    #: The factor of both bounds for packets of 1200 bytes.
+    small_packets: float
+    #: Whether the cell can tell enough to be judged.
+    judged: Annotated[bool, At("counted")]
 
 
 class PermittedRecord(Record):
@@ -177,7 +181,7 @@ class ZoneDifference(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """VIOLATES if the zones permit different values or rest on different rules, else DONE."""
+        """VIOLATES if the zones judge differently or rest on different rules, else DONE."""
         return ExitStatus.VIOLATES if self.intervals or self.rules else ExitStatus.DONE
 
 
