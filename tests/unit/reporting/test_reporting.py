@@ -546,17 +546,17 @@ def test_code_spans_hold_any_text(text):
 
 
 def test_a_badge_counts_the_verdicts_and_no_failed_trial_hides_a_violation(series):
-    document = json.loads(badge.endpoint(series))
+    document = json.loads(badge.endpoint(heatmaps.Drawn(series=series)))
     assert document["schemaVersion"] == 1 and not document["isError"]
     assert document["message"].startswith("1 violates, 1 error, ")
     failed = [dataclasses.replace(m, outcome=Outcome.ERROR, message="as asked") for m in measurements([0.5] * 5)]
-    assert json.loads(badge.endpoint(heatmaps.all_series(failed)))["isError"]
-    one = [of(series, "newalgo")]
+    assert json.loads(badge.endpoint(heatmaps.drawn(failed)))["isError"]
+    one = heatmaps.Drawn(series=[of(series, "newalgo")])
     assert json.loads(badge.endpoint(one))["label"] == "newalgo conformance"
     assert json.loads(badge.endpoint(one))["message"] == "not judged"
     evil = [of(series, stack=f"evil{EVIL}")]
-    evil = [dataclasses.replace(evil[0], utilization=dataclasses.replace(
-        evil[0].utilization, scheme=dataclasses.replace(evil[0].scheme, algorithm=EVIL)))]  # fmt: skip
+    evil = heatmaps.Drawn(series=[dataclasses.replace(evil[0], utilization=dataclasses.replace(
+        evil[0].utilization, scheme=dataclasses.replace(evil[0].scheme, algorithm=EVIL)))])  # fmt: skip
     assert b"<script" not in badge.svg(evil) and b"&lt;script" in badge.svg(evil)
 
 
@@ -580,7 +580,7 @@ def test_what_zones_of_other_metrics_say_is_in_every_report():
     inside = documents.zone_of("cubic").intervals[cell].basis.median
     counters = counted(1000, round(1000 - 10 * documents.zone_of("cubic", "loss").intervals[cell].basis.median))
     good = [dataclasses.replace(m, evidence={"interfaces": counters}) for m in measurements([inside] * 5, cell=cell)]
-    assert badge.message(heatmaps.all_series(good)) == ("1 conforms, 1 not judged", "conforms")
+    assert badge.message(heatmaps.drawn(good)) == ("1 conforms, 1 not judged", "conforms")
     cell = documents.zone_of("cubic", "startup").cells[0]
     short = [
         dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=documents.profile("startup", cell)),
@@ -590,7 +590,7 @@ def test_what_zones_of_other_metrics_say_is_in_every_report():
     found = heatmaps.all_series([*good, *short])
     (series,) = [s for s in found if s.setting.profile == "startup"]
     assert (series.verdict, [h.metric for h in series.judged]) == ("violates", ["transfer_rtts"])
-    assert badge.message(found)[1] == "violates"
+    assert badge.message(heatmaps.Drawn(series=found))[1] == "violates"
     assert "transfer: ✗ 1 violates" in markdown.render(found)
     assert export.summary(found, ()).schemes[-1].metrics["transfer_rtts"].verdict == "violates"
     row = next(row for row in export.rows(found) if row["profile"] == "startup")
