@@ -201,7 +201,7 @@ class CellRecord(Record):
     timeouts: int
     #: Null if nothing ran: missing is never zero.
     median: float | None
-    #: Contains the median with 90 % confidence; null if there are too few trials, or timeouts.
+    #: Contains the median with 90 % confidence; null if there are too few trials, failed ones, or timeouts.
     interval: list[float] | None
     #: The zone's interval; null if no zone judges.
     permitted: list[float] | None

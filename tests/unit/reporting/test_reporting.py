@@ -441,9 +441,13 @@ def test_a_cells_numbers_leave_out_what_repeats_its_violation():
 
 
 def test_an_export_counts_each_trial_that_failed():
-    made = measurements([0.5] * 3) + [measurement(0, seed, Outcome.FAILED) for seed in (4, 5)]
-    (row,) = export.rows(heatmaps.all_series(made))
-    assert (row["trials"], row["trials_ok"], row["trials_error"]) == (5, 3, 2)
+    made = measurements([0.5] * 5) + [measurement(0, seed, Outcome.FAILED) for seed in (6, 7)]
+    (of_stack,) = heatmaps.all_series(made)
+    (row,) = export.rows([of_stack])
+    assert (row["trials"], row["trials_ok"], row["trials_error"]) == (7, 5, 2)
+    assert (row["utilization"], row["utilization_low"]) == (0.5, None)
+    words = heatmap_table.about("utilization", of_stack.utilization.results[CELL])
+    assert "median of the 5 of 7 trials that ran; no interval" in words
 
 
 def test_criteria_without_measurements_say_so(series):
