@@ -76,10 +76,14 @@ def _median(name: str) -> Of:
 
 
 def _median_of(value: Callable[[Measurement], float | None]) -> Of:
+    """Return the function for the median over the trials that ran, None if one of them has no value: a transfer that
+    timed out took longer than any other.
+    """
+
     def of(series: Series, cell: Cell) -> Value:
         values = [value(m) for m in series.utilization.results[cell].counted if m.metrics]
         known = [v for v in values if v is not None]
-        return statistics.median(known) if known else None
+        return statistics.median(known) if known and len(known) == len(values) else None
 
     return of
 

@@ -448,6 +448,14 @@ def test_an_export_counts_each_trial_that_failed():
     assert (row["utilization"], row["utilization_low"]) == (0.5, None)
     words = heatmap_table.about("utilization", of_stack.utilization.results[CELL])
     assert "median of the 5 of 7 trials that ran; no interval" in words
+    assert rfc9743_figures.wireless(of_stack) == {}
+
+
+def test_completion_is_not_that_of_the_transfers_that_completed():
+    late = measurement(0.1, 4, Outcome.TIMEOUT)
+    late = dataclasses.replace(late, metrics={**late.metrics, "completion_s": None})
+    (row,) = export.rows(heatmaps.all_series([*measurements([0.5] * 3), late]))
+    assert (row["trials_timeout"], row["utilization"], row["completion_s"]) == (1, 0.5, None)
 
 
 def test_criteria_without_measurements_say_so(series):
