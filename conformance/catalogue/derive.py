@@ -299,8 +299,8 @@ def write(document: Mapping[str, Any], target: pathlib.Path) -> Zone:
 
 
 def version(derived: Zone, target: pathlib.Path) -> int:
-    """Return the version of a zone just derived: that of the file it replaces, plus one if it permits other values; 1
-    if there is no such file.
+    """Return the version of a zone just derived: that of the file it replaces, plus one if it judges differently; 1 if
+    there is no such file.
     """
     try:
         before = documents.zone(target)

@@ -40,9 +40,15 @@ class Release(Record, kw_only=True):
         return self.clauses | self.kinds
 
     @property
-    def order(self) -> tuple[str, str, tuple[int, ...], str]:
-        """Where it stands among all: by stack and algorithm, then by the numbers of its version."""
-        return self.stack, self.algorithm, tuple(map(int, re.findall(r"\d+", self.version)[:6])), self.version
+    def order(self) -> tuple[str, str, tuple[int, ...], bool, tuple[tuple[bool, int, str], ...], str]:
+        """Where it stands among all: by stack and algorithm, then by its version.
+
+        A pre-release, as 1.0.0-beta.1, comes before its release (https://semver.org, 11).
+        """
+        released, _, before = self.version.partition("+")[0].partition("-")
+        numbers = tuple(map(int, re.findall(r"\d+", released)[:6]))
+        parts = ((not part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in before.split("."))
+        return self.stack, self.algorithm, numbers, not before, tuple(parts), self.version
 
 
 class History(KeptDocument):

@@ -1,4 +1,4 @@
-"""Find the goodput of flows beside as many of their own kind, with which zones of harm compare (RFC 9743, section 5.3).
+"""Find the goodput of flows beside as many of their own kind, with which zones of harm compare (RFC 9743, section 5.2).
 
 The network is that of the zone's point. Only the sender under test differs: it is Linux TCP with the algorithm of the
 flows beside it. So nothing is measured for this alone: the reference of CUBIC beside CUBIC says what CUBIC gets beside

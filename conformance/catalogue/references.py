@@ -31,10 +31,13 @@ def of(study: Study) -> References:
 
 
 def _at(setting: Setting, judging: Iterable[Zone]) -> Iterator[tuple[str, Seen]]:
-    """Yield (metric, what the zone's reference has) for each zone that judges a setting."""
+    """Yield (metric, what the zone's reference has) for each zone that judges a setting.
+
+    A zone that multiplies the kernel's trials by what QUIC has beside TCP does not say what TCP has.
+    """
     if setting.segments:
         return
     place = setting.point
     for zone in judging:
-        if zones.judges(zone, setting, place):
+        if zones.judges(zone, setting, place) and not zone.transport:
             yield zone.metric, Seen.of(zone.intervals[place].basis.values)

@@ -52,8 +52,8 @@ def compute(form: str, source: Source) -> Exported:
         "csv": lambda: export.csv_bytes(series),
         "parquet": lambda: export.parquet_bytes(series),
         "markdown": lambda: markdown.render(series, of_points=drawn.rows).encode(),
-        "badge-json": lambda: badge.endpoint(series),
-        "badge-svg": lambda: badge.svg(series),
+        "badge-json": lambda: badge.endpoint(drawn),
+        "badge-svg": lambda: badge.svg(drawn),
         "bencher": lambda: bencher.render(series),
         "matrix": lambda: overview.render(series, called).encode(),
     }

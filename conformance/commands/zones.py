@@ -77,6 +77,10 @@ class IntervalRecord(Record):
     high: float
     #: The reference's.
     median: Annotated[float, At("basis.median")]
+    #: The factor of both bounds for packets of 1200 bytes.
+    small_packets: float
+    #: Whether the cell can tell enough to be judged.
+    judged: Annotated[bool, At("counted")]
 
 
 class PermittedRecord(Record):
@@ -177,7 +181,7 @@ class ZoneDifference(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """VIOLATES if the zones permit different values or rest on different rules, else DONE."""
+        """VIOLATES if the zones judge differently or rest on different rules, else DONE."""
         return ExitStatus.VIOLATES if self.intervals or self.rules else ExitStatus.DONE
 
 
@@ -330,20 +334,25 @@ def _honest(medians: Mapping[Point, Median], zone: Zone, faults: Collection[str]
 
 
 def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone) -> dict[Point, Median]:
-    """Return {place: Median} of the zone's metric over a stack's completed trials of an algorithm.
+    """Return {place: Median} of the zone's metric over a stack's trials of an algorithm, where all of them completed
+    and have a value: what failed may not be left out of a median.
 
     Raise UserError if they are of several builds, kernels, rooms or lab versions.
     """
     by_place = grouped(
         (m.setting.point, m)
         for m in held
-        if (m.scheme.stack, m.scheme.algorithm, m.outcome) == (stack, algorithm, Outcome.OK)
+        if (m.scheme.stack, m.scheme.algorithm) == (stack, algorithm)
         if not m.setting.segments and judges(zone, m.setting, m.setting.point)
     )
     if len({m.trial.run for measurements in by_place.values() for m in measurements}) > 1:
         raise UserError(f"results of {stack}'s {algorithm} are from runs that differ", "give results of one run")
-    values = {at: [value for m in of if (value := zone.value(m)) is not None] for at, of in by_place.items()}
-    return {at: (statistics.median(of), packet_bytes(by_place[at])) for at, of in values.items() if of}
+    medians: dict[Point, Median] = {}
+    for at, measurements in by_place.items():
+        values = [value for m in measurements if m.outcome is Outcome.OK and (value := zone.value(m)) is not None]
+        if len(values) == len(measurements):
+            medians[at] = statistics.median(values), packet_bytes(measurements)
+    return medians
 
 
 #: how much lower the utilization of a made-up, slower stack is in every cell, as a share

@@ -33,16 +33,18 @@ _Zones = Mapping[tuple[str, str, str], Zone]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CellResult:
-    """The result of a cell. `value` is the median of the metric over the trials that ran, None if none ran.
+    """The result of a cell. `value` is the median of the metric over the `known` of `n` trials that ran, None if none
+    ran.
 
     Only `measurements` has trials that repeat a violation with fresh seeds. `low` and `high` are the least and the
-    greatest value. `interval` holds the median with 90 % confidence. It is None if there are too few trials, or if
-    transfers timed out (`late` of them): then value, low and high are upper bounds, not numbers. `verdict` and
-    `permitted` are None if no zone applies.
+    greatest value. `interval` holds the median with 90 % confidence. It is None if there are too few trials, if trials
+    failed, or if transfers timed out (`late` of them): then value, low and high are upper bounds, not numbers.
+    `verdict` and `permitted` are None if no zone applies.
     """
 
     cell: Cell
     n: int
+    known: int
     value: float | None
     low: float | None
     high: float | None
@@ -53,6 +55,11 @@ class CellResult:
     verdict: Verdict | None
     permitted: Interval | None
     measurements: tuple[Measurement, ...]
+
+    @functools.cached_property
+    def counted(self) -> list[Measurement]:
+        """The `n` trials that all figures are of: without those that repeat a violation."""
+        return seeds.repeats_apart(self.measurements)[0]
 
     @property
     def reference(self) -> float | None:
@@ -258,10 +265,11 @@ def _cell(cell: Cell, measurements: Sequence[Measurement], verdict: Verdict | No
     return CellResult(
         cell=cell,
         n=len(kept),
+        known=len(values),
         value=statistics.median(values) if values else None,
         low=min(values, default=None),
         high=max(values, default=None),
-        interval=interval if interval[0] > float("-inf") and not late else None,
+        interval=interval if interval[0] > float("-inf") and not late and len(values) == len(kept) else None,
         late=late,
         message=next((m.message for m in measurements if m.message), None),
         unsupported=all(m.outcome is Outcome.UNSUPPORTED for m in measurements),

@@ -117,25 +117,29 @@ def _bound(bound: float, median: float) -> float:
 
 
 def _distributions(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[Row]:
-    """Yield the distribution over flows, or over trials: each value, and the share of values that are no greater."""
+    """Yield the distribution over flows, or over trials: each value, and the share of all that have none greater.
+
+    Of flows that did not complete, or trials that failed, no value is known: the line then ends below 1.
+    """
     name = OF_A_FLOW.get(figure.metric)
     if name is None:
         singly = (outcome.seen([measurement], figure.metric, figure.group) for measurement in measurements)
         values = sorted(estimate.median for estimate in singly if isinstance(estimate, Seen))
-        yield from _shares(_line(figure, point), values)
+        yield from _shares(_line(figure, point), values, len(measurements))
         return
     flows = [
         flow for measurement in measurements for flow in measurement.flows if figure.group in (None, flow["group"])
     ]
     groups = dict.fromkeys(flow["group"] for flow in flows)
     for group in groups:
-        values = sorted(flow[name] for flow in flows if flow["group"] == group and flow[name] is not None)
-        yield from _shares(_line(figure, point, group if len(groups) > 1 else None), values)
+        of_group = [flow[name] for flow in flows if flow["group"] == group]
+        values = sorted(value for value in of_group if value is not None)
+        yield from _shares(_line(figure, point, group if len(groups) > 1 else None), values, len(of_group))
 
 
-def _shares(line: str, values: Sequence[float]) -> Iterator[Row]:
+def _shares(line: str, values: Sequence[float], of: int) -> Iterator[Row]:
     for number, value in enumerate(values, 1):
-        yield {"line": line, "x": value, "share": number / len(values)}
+        yield {"line": line, "x": value, "share": number / of}
 
 
 def _series(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[Row]:

@@ -9,6 +9,7 @@ cannot say: each cell once, bounds in order, the bases' medians inside their own
 """
 
 import dataclasses
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -302,11 +303,17 @@ class Zone:
         return f"{self.id}: {len(self.intervals)} {self.noun}s, {len(self.smoke)} smoke {self.noun}s"
 
 
+#: what decides a verdict at a place, besides the bases
+_DECIDING = operator.attrgetter("low", "high", "small_packets", "counted")
+
+
 def differing(zone: Zone, another: Zone) -> Iterator[tuple[Point, Interval | None, Interval | None]]:
-    """Yield (place, interval or None in `one`, and in `other`) where two zones permit different values."""
+    """Yield (place, interval or None in `zone`, and in `another`) where two zones judge differently: they permit other
+    values, to full packets or to small ones, or only one of them counts the place.
+    """
     for place in {**zone.intervals, **another.intervals}:
         a, b = zone.intervals.get(place), another.intervals.get(place)
-        if a is None or b is None or (a.low, a.high) != (b.low, b.high):
+        if a is None or b is None or _DECIDING(a) != _DECIDING(b):
             yield place, a, b
 
 

@@ -290,7 +290,7 @@ def below_equal_pct(measured: Measured, group: str | None) -> float | None:
 def harm_pct(measured: Measured, own_kind_mbps: float) -> float | None:
     """Return the percentage of `own_kind_mbps` that other flows lose while all run.
 
-    `own_kind_mbps` is what they have beside their own kind: RFC 9743 asks for this comparison (section 5.3).
+    `own_kind_mbps` is what they have beside their own kind: RFC 9743 asks for this comparison (section 5.2).
     """
     theirs_mbps = others_mbps(measured)
     return None if theirs_mbps is None or not own_kind_mbps else 100 * (harm(own_kind_mbps, theirs_mbps) or 0.0)
@@ -327,6 +327,6 @@ def _all_near(goodputs: Sequence[float]) -> bool:
 def harm(alone: float, beside: float) -> float | None:
     """Return the share of its value that a flow loses beside another: 0 for none, 1 for all, never less than 0.
 
-    `alone`: what it had beside as many of its own kind (RFC 9743, section 5.3; Ware et al., HotNets 2019: harm).
+    `alone`: what it had beside as many of its own kind (RFC 9743, section 5.2; Ware et al., HotNets 2019: harm).
     """
     return max(0.0, (alone - beside) / alone) if alone else None

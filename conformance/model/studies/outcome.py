@@ -41,8 +41,8 @@ def known(measured: Measured) -> int:
 
 
 def referenced(measured: Measured, references: References) -> int:
-    """Return the number of points about which only a zone's reference is known."""
-    return sum(not anything_known(measured.get(point, ())) for point in references)
+    """Return the number of points that were not measured, and of which a zone's reference is known."""
+    return sum(not measured.get(point) for point in references)
 
 
 def judge(

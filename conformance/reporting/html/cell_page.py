@@ -123,7 +123,7 @@ def _telling(series: Series, cell: Cell) -> Heatmap:
 def _three(result: CellResult, metric: str) -> dict[str, Measurement]:
     """Return {style: trial}: the one nearest to the median, then the lowest and highest if they differ from it."""
     middle = result.value
-    ran = [(value, m) for m in result.measurements if (value := m.value(metric)) is not None]
+    ran = [(value, m) for m in result.counted if (value := m.value(metric)) is not None]
     if not ran or middle is None:
         return {}
     ordered = sorted(ran, key=lambda pair: (pair[0], pair[1].trial.seed))

@@ -91,12 +91,13 @@ def about(metric: str, result: CellResult) -> str:
         lines.append(f"{result.late} of {result.n} transfers timed out")
         lines.append(f"{name} {bound}{text(result.value, more)}, median of {result.n}; no interval")
     else:
+        of = f"{result.n}" if result.known == result.n else f"the {result.known} of {result.n} trials that ran"
         interval = (
             f"90 % interval {text(result.interval[0], more)} to {text(result.interval[1], more)}"
             if result.interval
-            else "too few trials for an interval"
+            else ("too few trials for an interval" if result.known == result.n else "no interval")
         )
-        lines.append(f"{name} {text(result.value, more)}, median of {result.n}; {interval}")
+        lines.append(f"{name} {text(result.value, more)}, median of {of}; {interval}")
     lines.append(f"trials from {text(result.low, more)} to {text(result.high, more)}")
     if result.permitted:
         more = more_digits(metric, result)

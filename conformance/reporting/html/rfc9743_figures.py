@@ -28,11 +28,13 @@ def span(values: Sequence[float], form: str, unit: str = "", noun: str = "cells"
 
 
 def _medians(series: Series, metric: str, wanted: Callable[[Cell], bool]) -> list[float]:
-    """Return the medians over trials of any metric of the results, in the cells that are `wanted`."""
+    """Return the medians over trials of any metric of the results, in the cells that are `wanted` and in which all
+    trials have a value.
+    """
     medians = []
     for cell, result in series.utilization.results.items():
-        values = [v for v in (m.value(metric) for m in result.measurements if m.metrics) if v is not None]
-        if wanted(cell) and values:
+        values = [v for m in result.counted if (v := m.value(metric)) is not None]
+        if wanted(cell) and len(values) == result.n:
             medians.append(statistics.median(values))
     return medians
 

@@ -67,7 +67,7 @@ class _Site:
         self, drawn: heatmaps.Drawn, source: Source, blamed: Blamed, studies: Sequence[study_page.Page],
         with_history: bool,
     ) -> None:  # fmt: skip
-        series, self._points = drawn.series, drawn.rows
+        self._drawn, series, self._points = drawn, drawn.series, drawn.rows
         self._series, self._source, self._blamed, self._studies = series, source, blamed, studies
         judged = {s.scheme.algorithm for s in series if s.verdict is not Status.NOT_JUDGED}
         algorithms = dict.fromkeys(s.scheme.algorithm for s in series)
@@ -214,8 +214,8 @@ class _Site:
         yield "data.html", self._render("data.html", columns=export.columns(), parquet=parquet)
         yield "data/summary.json", export.summary_json(self._series, self._source.files)
         yield "data/summary.md", markdown.render(self._series, of_points=self._points).encode()
-        yield "data/badge.json", badge.endpoint(self._series)
-        yield "data/badge.svg", badge.svg(self._series)
+        yield "data/badge.json", badge.endpoint(self._drawn)
+        yield "data/badge.svg", badge.svg(self._drawn)
         yield "data/cells.csv", export.csv_bytes(self._series)
         if parquet:
             yield "data/cells.parquet", export.parquet_bytes(self._series)

@@ -55,7 +55,7 @@ def _predicted(series: Series) -> Predicted | None:
     # A handful of cells may make a few paths by accident; their counts would say nothing about a class.
     if len({path.path_class for path in paths}) < len(split_paths.PathClass):
         return None
-    rates = split_rates.Rates.medians({cell: r.measurements for cell, r in series.utilization.results.items()})
+    rates = split_rates.Rates.medians({cell: r.counted for cell, r in series.utilization.results.items()})
     predictions = [split_rates.predict(path, rates) for path in paths]
     sizes = split_rates.count(predictions, split_rates.Filter())
     counts = tuple(_count(predictions, filter_) for filter_ in split_rates.FILTERS)

@@ -71,9 +71,9 @@ def write(
         "summary.md": summary(outcome, drawn),
         "gate.json": json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n",
         "summary.json": export.summary_json(drawn.series, named),
-        "badge.json": badge.endpoint(drawn.series),
+        "badge.json": badge.endpoint(drawn),
         "bencher.json": bencher.render(drawn.series),
-        "badge.svg": badge.svg(drawn.series),
+        "badge.svg": badge.svg(drawn),
         "junit.xml": junit.render(outcome, lambda finding: "; ".join(_told(outcome, finding))),
     }
     for name, content in contents.items():

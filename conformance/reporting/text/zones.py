@@ -11,7 +11,7 @@ import rich.text
 
 from conformance.model.judging.power import BLIND, POWER
 from conformance.model.judging.verdict import Status
-from conformance.model.judging.zone import Interval, Zone
+from conformance.model.judging.zone import SMALL_PACKET_BYTES, Interval, Zone
 from conformance.reporting import naming
 from conformance.reporting.marks import SYMBOLS
 from conformance.reporting.text import markdown, terminal
@@ -127,7 +127,11 @@ def show_difference(zone_difference: "ZoneDifference", console: rich.console.Con
 
 
 def _bounds(interval: Interval | None) -> str:
-    return "none" if interval is None else f"{interval.low:.3f}..{interval.high:.3f}"
+    """Return all that decides a verdict, with the digits that bounds are rounded to."""
+    if interval is None:
+        return "none"
+    small = "" if interval.small_packets == 1.0 else f", x {interval.small_packets:g} at {SMALL_PACKET_BYTES} bytes"
+    return f"{interval.low:.4f}..{interval.high:.4f}{small}{'' if interval.counted else ', not judged'}"
 
 
 def _reference_in(mine: Interval | None, theirs: Interval | None) -> str:

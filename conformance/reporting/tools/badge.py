@@ -1,35 +1,35 @@
 """Make a badge that counts verdicts, in the colour of the worst: as JSON for shields.io, and as SVG."""
 
 import json
-from collections.abc import Sequence
 
 import jinja2
 
 from conformance.model.judging.verdict import Status, counts, overall
-from conformance.reporting.heatmaps import Series
+from conformance.reporting.heatmaps import Drawn
 from conformance.reporting.marks import LOOKS
 from conformance.support import paths
 
 
-def message(all_series: Sequence[Series]) -> tuple[str, Status]:
-    """Return (how many verdicts of each status, the worst status) over all metrics of all series."""
-    verdicts = [verdict for series in all_series for verdict in series.verdicts]
+def message(drawn: Drawn) -> tuple[str, Status]:
+    """Return (how many verdicts of each status, the worst status) over all metrics of all cells and points."""
+    verdicts = [verdict for series in drawn.series for verdict in series.verdicts] + [row.verdict for row in drawn.rows]
     worst = overall(verdicts)
     return counts(verdict.status for verdict in verdicts) or str(worst), worst
 
 
-def label(all_series: Sequence[Series]) -> str:
+def label(drawn: Drawn) -> str:
     """Return what the badge is about: the algorithm, if there is only one."""
-    algorithms = {series.scheme.algorithm for series in all_series}
+    schemes = [series.scheme for series in drawn.series] + [row.scheme for row in drawn.rows]
+    algorithms = {scheme.algorithm for scheme in schemes}
     return f"{algorithms.pop()} conformance" if len(algorithms) == 1 else "congestion control"
 
 
-def endpoint(all_series: Sequence[Series]) -> bytes:
+def endpoint(drawn: Drawn) -> bytes:
     """Return JSON for https://shields.io/badges/endpoint-badge."""
-    words, verdict = message(all_series)
+    words, verdict = message(drawn)
     document = {
         "schemaVersion": 1,
-        "label": label(all_series),
+        "label": label(drawn),
         "message": words,
         "color": LOOKS[verdict].colour.lstrip("#"),
         "isError": verdict is Status.ERROR,
@@ -37,10 +37,10 @@ def endpoint(all_series: Sequence[Series]) -> bytes:
     return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()
 
 
-def svg(all_series: Sequence[Series]) -> bytes:
+def svg(drawn: Drawn) -> bytes:
     """Return the same as SVG, which sets the width that text is drawn in, whatever the font."""
-    words, verdict = message(all_series)
-    name = label(all_series)
+    words, verdict = message(drawn)
+    name = label(drawn)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(paths.data("reports", "templates")),
         autoescape=True,

@@ -19,13 +19,13 @@ def render(all_series: Sequence[Series]) -> bytes:
 
 
 def document(all_series: Sequence[Series]) -> Metrics:
-    """Return medians and the ends of their intervals, without values that are not known, or only bounded."""
+    """Return medians and the ends of their intervals, without values that are only bounded, or not known of a trial."""
     metrics: Metrics = {}
     for series in all_series:
         scheme = series.scheme
         for heatmap in series.heatmaps:
             for cell, result in heatmap.results.items():
-                if result.value is None or result.late:
+                if result.value is None or result.late or result.known < result.n:
                     continue
                 name = f"{scheme.algorithm}/{scheme.stack} {cell.id} ({series.setting.profile})"
                 measures = metrics.setdefault(name, {})

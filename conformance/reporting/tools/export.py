@@ -56,8 +56,8 @@ class Column:
         return value
 
 
-def _outcomes(outcome: Outcome) -> Of:
-    return lambda series, cell: sum(m.outcome is outcome for m in series.utilization.results[cell].measurements)
+def _outcomes(*outcomes: Outcome) -> Of:
+    return lambda series, cell: sum(m.outcome in outcomes for m in series.utilization.results[cell].counted)
 
 
 def _verdict(metric: Metric) -> Of:
@@ -76,10 +76,14 @@ def _median(name: str) -> Of:
 
 
 def _median_of(value: Callable[[Measurement], float | None]) -> Of:
+    """Return the function for the median over the trials that ran, None if one of them has no value: a transfer that
+    timed out took longer than any other.
+    """
+
     def of(series: Series, cell: Cell) -> Value:
-        values = [value(m) for m in series.utilization.results[cell].measurements if m.metrics]
+        values = [value(m) for m in series.utilization.results[cell].counted if m.metrics]
         known = [v for v in values if v is not None]
-        return statistics.median(known) if known else None
+        return statistics.median(known) if known and len(known) == len(values) else None
 
     return of
 
@@ -118,7 +122,7 @@ _FIRST_COLUMNS = (
     Column("trials_ok", _COUNT, "transfers that completed", _outcomes(Outcome.OK)),
     Column("trials_timeout", _COUNT, "transfers that took too long; their utilization is an upper bound",
            _outcomes(Outcome.TIMEOUT)),
-    Column("trials_error", _COUNT, "trials that failed", _outcomes(Outcome.ERROR)),
+    Column("trials_error", _COUNT, "trials that failed", _outcomes(Outcome.ERROR, Outcome.FAILED)),
     Column("utilization", _NUMBER, "median of goodput over bandwidth", "utilization.value"),
     Column("utilization_low", _NUMBER, "90 % interval of the median, lower end", "utilization.interval.0"),
     Column("utilization_high", _NUMBER, "90 % interval of the median, upper end", "utilization.interval.1"),
@@ -201,7 +205,7 @@ class CellRecord(Record):
     timeouts: int
     #: Null if nothing ran: missing is never zero.
     median: float | None
-    #: Contains the median with 90 % confidence; null if there are too few trials, or timeouts.
+    #: Contains the median with 90 % confidence; null if there are too few trials, failed ones, or timeouts.
     interval: list[float] | None
     #: The zone's interval; null if no zone judges.
     permitted: list[float] | None

@@ -37,6 +37,13 @@ def test_releases_are_kept_in_order_of_their_numbers_each_once(kept):
     assert history.before(second, [first, second]) == first and history.before(first, [first, second]) is None
 
 
+def test_a_release_comes_after_those_before_it():
+    versions = ["0.9.0", "0.10.0-alpha.9", "0.10.0-beta.2", "0.10.0-beta.10", "0.10.0", "0.10.1-beta.1"]
+    releases = [release(version) for version in versions]
+    assert sorted(releases[::-1], key=lambda of: of.order) == releases
+    assert history.before(releases[4], releases) == releases[3]
+
+
 def test_a_change_is_between_two_clear_verdicts():
     old = release("1", CL001="conforms", CL002="violates", CL003="inconclusive", CL004="compatible", CL005="error")
     new = release(

@@ -3,10 +3,13 @@
 import dataclasses
 import math
 
+from helpers import measurement
+
 from conformance.catalogue import documents, references, studies
 from conformance.model.networks.place import Cell
 from conformance.model.studies import outcome, predicted
 from conformance.model.studies.claims import ClaimVerdict, Seen
+from conformance.model.trials.trial import Outcome
 
 ATC25 = studies.find("atc25-splitting")
 KNOWN = references.of(ATC25)
@@ -36,6 +39,17 @@ def test_nothing_is_known_of_other_stacks_profiles_and_paths():
     usual = of("cubic", Cell(50, 20, 2))
     others = tuple(dataclasses.replace(usual, **one) for one in ({"kernel": "slow"}, {"client": "own"}))
     assert references.of(dataclasses.replace(ATC25, points={"full": (usual, *others)})).keys() == {usual}
+
+
+def test_what_a_zone_multiplies_for_quic_is_not_what_tcp_has():
+    packets = dataclasses.replace(of("bbrv3", Cell(10, 20, 1)), scenario="packets")
+    known = references.of(dataclasses.replace(ATC25, points={"full": (packets,)}))
+    assert known[packets].keys() == {"lost_pct"}
+
+
+def test_no_reference_is_counted_where_trials_failed():
+    usual, failed = of("cubic", Cell(50, 20, 2)), [measurement(outcome=Outcome.ERROR)]
+    assert outcome.referenced({usual: failed}, {usual: KNOWN[usual]}) == outcome.known({usual: failed}) == 0
 
 
 def test_claims_about_many_cells_are_judged_by_references_where_nothing_was_measured():

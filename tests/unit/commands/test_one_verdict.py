@@ -53,7 +53,7 @@ def _exit_statuses(*verdicts):
     """Return the exit statuses of `run`, of `gate` and of `gate --fail-inconclusive`."""
     results = [
         CellResult(
-            cell=CELL, n=5, value=0.5, low=0, high=1, interval=None, late=0, message=None, unsupported=False,
+            cell=CELL, n=5, known=5, value=0.5, low=0, high=1, interval=None, late=0, message=None, unsupported=False,
             verdict=verdict, permitted=None, measurements=(),
         )
         for verdict in verdicts
@@ -78,7 +78,7 @@ def test_what_is_not_judged_has_no_part_in_an_exit_status():
 def test_a_failed_trial_in_a_cell_that_is_not_judged_is_an_error_of_run():
     failed = measurement(outcome=Outcome.ERROR)
     result = CellResult(
-        cell=CELL, n=1, value=None, low=None, high=None, interval=None, late=0, message="", unsupported=False,
+        cell=CELL, n=1, known=0, value=None, low=None, high=None, interval=None, late=0, message="", unsupported=False,
         verdict=_verdict(Status.NOT_JUDGED), permitted=PERMITTED, measurements=(failed,),
     )  # fmt: skip
     assert running.exit_status([result]) is ExitStatus.ERROR

@@ -10,6 +10,7 @@ from conformance.catalogue import kept_margins, scenarios
 from conformance.commands import zones
 from conformance.commands.result import printed
 from conformance.model.networks.place import Point
+from conformance.model.trials.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import paths
 
@@ -62,6 +63,13 @@ def test_without_record_nothing_is_kept(results, kept):
 def test_a_trial_in_two_files_counts_once(results, kept, tmp_path):
     more = helpers.stored(tmp_path / "copy.jsonl", store.read(results)[:3])
     assert printed(zones.margins([results, more])) == printed(zones.margins([results]))
+
+
+def test_where_a_trial_failed_no_margin_follows_from_the_others(results, kept):
+    setting = scenarios.setting("fairness", Point((("flows", 2),)))
+    failed = helpers.trial_at(setting, 6, helpers.scheme("cubic", stack="quinn"))
+    store.Store(results).add(Measurement(trial=failed, outcome=Outcome.FAILED))
+    assert "contain none of the stacks" in helpers.refusal(zones.margins, [results])
 
 
 def test_trials_of_two_builds_are_not_pooled(results, kept, tmp_path):

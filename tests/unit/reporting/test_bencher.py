@@ -3,8 +3,9 @@
 import json
 
 import pytest
-from helpers import CELL, measurements, refusal
+from helpers import CELL, measurement, measurements, refusal
 
+from conformance.model.trials.trial import Outcome
 from conformance.reporting import heatmaps
 from conformance.reporting.tools import bencher
 
@@ -23,6 +24,7 @@ def test_each_cell_is_a_benchmark_with_its_metrics_and_their_intervals():
 def test_too_few_trials_have_no_interval_and_what_failed_has_no_value():
     (found,) = document(measurements([0.5, 0.6])).values()
     assert found["utilization"] == {"value": pytest.approx(0.55)}
+    assert document([*measurements([0.5] * 5), measurement(seed=6, outcome=Outcome.FAILED)]) == {}
 
 
 def test_two_builds_may_not_share_a_name():

@@ -11,6 +11,7 @@ from conformance.model.networks.place import Point
 from conformance.reporting import heatmaps, points
 from conformance.reporting.html import site
 from conformance.reporting.text import markdown
+from conformance.reporting.tools import badge
 from conformance.results.source import Source
 from conformance.support import paths
 
@@ -33,6 +34,12 @@ def test_there_is_a_row_for_each_zone_that_judges_a_point():
     jain = rows[1]
     assert (jain.status, jain.measured) == ("violates", "0.500")
     assert jain.permitted.endswith(" to 1.000 (margin 10 % and 0.01 by the rule for all zones)")
+
+
+def test_a_badge_is_of_points_too():
+    drawn = heatmaps.drawn(trials({"jain_index": 0.5}))
+    assert badge.message(drawn) == ("1 violates, 2 not judged", "violates")
+    assert badge.label(drawn) == "cubic conformance"
 
 
 def test_unlike_schemes_are_judged_apart():

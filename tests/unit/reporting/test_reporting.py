@@ -39,7 +39,7 @@ from conformance.model.networks.place import Cell, end_to_end
 from conformance.model.studies.identify import Miss
 from conformance.model.trials.trial import Outcome
 from conformance.reporting import charts, heatmaps, naming, rerun
-from conformance.reporting.html import colours, compare, heatmap_table, rfc9743, site, slugs
+from conformance.reporting.html import cell_page, colours, compare, heatmap_table, rfc9743, rfc9743_figures, site, slugs
 from conformance.reporting.marks import LOOKS
 from conformance.reporting.text import markdown, scores, studies
 from conformance.reporting.tools import badge, export
@@ -430,8 +430,32 @@ def test_what_rounding_would_hide_of_a_violation_is_seen_in_sentences_and_compar
 def test_a_cells_numbers_leave_out_what_repeats_its_violation():
     made = measurements([0.5] * 5)
     made += [measurement(0.9, 1 + seeds.FRESH + at) for at in range(8)]
-    (result,) = heatmaps.all_series(made)[0].utilization.results.values()
+    made = [dataclasses.replace(m, metrics={**m.metrics, "goodput_mbps": 10 * m.utilization}) for m in made]
+    (of_stack,) = heatmaps.all_series(made)
+    (result,) = of_stack.utilization.results.values()
     assert (result.n, result.value, result.high, len(result.measurements)) == (5, 0.5, 0.5, 13)
+    (row,) = export.rows([of_stack])
+    assert (row["trials"], row["trials_ok"], row["goodput_mbps"]) == (5, 5, 5.0)
+    assert rfc9743_figures.wireless(of_stack) == {"utilization with random loss": "0.50 (1 cell)"}
+    assert cell_page.front(of_stack, CELL).utilization == 0.5
+
+
+def test_an_export_counts_each_trial_that_failed():
+    made = measurements([0.5] * 5) + [measurement(0, seed, Outcome.FAILED) for seed in (6, 7)]
+    (of_stack,) = heatmaps.all_series(made)
+    (row,) = export.rows([of_stack])
+    assert (row["trials"], row["trials_ok"], row["trials_error"]) == (7, 5, 2)
+    assert (row["utilization"], row["utilization_low"]) == (0.5, None)
+    words = heatmap_table.about("utilization", of_stack.utilization.results[CELL])
+    assert "median of the 5 of 7 trials that ran; no interval" in words
+    assert rfc9743_figures.wireless(of_stack) == {}
+
+
+def test_completion_is_not_that_of_the_transfers_that_completed():
+    late = measurement(0.1, 4, Outcome.TIMEOUT)
+    late = dataclasses.replace(late, metrics={**late.metrics, "completion_s": None})
+    (row,) = export.rows(heatmaps.all_series([*measurements([0.5] * 3), late]))
+    assert (row["trials_timeout"], row["utilization"], row["completion_s"]) == (1, 0.5, None)
 
 
 def test_criteria_without_measurements_say_so(series):
@@ -534,17 +558,17 @@ def test_code_spans_hold_any_text(text):
 
 
 def test_a_badge_counts_the_verdicts_and_no_failed_trial_hides_a_violation(series):
-    document = json.loads(badge.endpoint(series))
+    document = json.loads(badge.endpoint(heatmaps.Drawn(series=series)))
     assert document["schemaVersion"] == 1 and not document["isError"]
     assert document["message"].startswith("1 violates, 1 error, ")
     failed = [dataclasses.replace(m, outcome=Outcome.ERROR, message="as asked") for m in measurements([0.5] * 5)]
-    assert json.loads(badge.endpoint(heatmaps.all_series(failed)))["isError"]
-    one = [of(series, "newalgo")]
+    assert json.loads(badge.endpoint(heatmaps.drawn(failed)))["isError"]
+    one = heatmaps.Drawn(series=[of(series, "newalgo")])
     assert json.loads(badge.endpoint(one))["label"] == "newalgo conformance"
     assert json.loads(badge.endpoint(one))["message"] == "not judged"
     evil = [of(series, stack=f"evil{EVIL}")]
-    evil = [dataclasses.replace(evil[0], utilization=dataclasses.replace(
-        evil[0].utilization, scheme=dataclasses.replace(evil[0].scheme, algorithm=EVIL)))]  # fmt: skip
+    evil = heatmaps.Drawn(series=[dataclasses.replace(evil[0], utilization=dataclasses.replace(
+        evil[0].utilization, scheme=dataclasses.replace(evil[0].scheme, algorithm=EVIL)))])  # fmt: skip
     assert b"<script" not in badge.svg(evil) and b"&lt;script" in badge.svg(evil)
 
 
@@ -568,7 +592,7 @@ def test_what_zones_of_other_metrics_say_is_in_every_report():
     inside = documents.zone_of("cubic").intervals[cell].basis.median
     counters = counted(1000, round(1000 - 10 * documents.zone_of("cubic", "loss").intervals[cell].basis.median))
     good = [dataclasses.replace(m, evidence={"interfaces": counters}) for m in measurements([inside] * 5, cell=cell)]
-    assert badge.message(heatmaps.all_series(good)) == ("1 conforms, 1 not judged", "conforms")
+    assert badge.message(heatmaps.drawn(good)) == ("1 conforms, 1 not judged", "conforms")
     cell = documents.zone_of("cubic", "startup").cells[0]
     short = [
         dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=documents.profile("startup", cell)),
@@ -578,7 +602,7 @@ def test_what_zones_of_other_metrics_say_is_in_every_report():
     found = heatmaps.all_series([*good, *short])
     (series,) = [s for s in found if s.setting.profile == "startup"]
     assert (series.verdict, [h.metric for h in series.judged]) == ("violates", ["transfer_rtts"])
-    assert badge.message(found)[1] == "violates"
+    assert badge.message(heatmaps.Drawn(series=found))[1] == "violates"
     assert "transfer: ✗ 1 violates" in markdown.render(found)
     assert export.summary(found, ()).schemes[-1].metrics["transfer_rtts"].verdict == "violates"
     row = next(row for row in export.rows(found) if row["profile"] == "startup")

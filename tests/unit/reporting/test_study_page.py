@@ -88,6 +88,17 @@ def test_distributions_are_over_all_flows_of_all_trials(study, measured):
     assert values == sorted(values)
 
 
+def test_flows_that_did_not_complete_are_among_all_whose_completion_is_drawn(study, measured):
+    figure = dataclasses.replace(of(study, "3"), draws="cdf", metric="fct_p50_s", lines="algorithm")
+    (point,) = (p for p in figure.points if (p.algorithm, p.point["flows"]) == ("cubic", 6))
+    one, *others = measured[point]
+    first, *flows = one.flows
+    open_ended = dataclasses.replace(one, flows=[{**first, "completion_s": None}, *flows])
+    rows = study_figures.rows(dataclasses.replace(figure, points=(point,)), {point: [open_ended, *others]})
+    completed = sum(len(m.flows) for m in measured[point]) - 1
+    assert [row["share"] for row in rows] == [at / (completed + 1) for at in range(1, completed + 1)]
+
+
 def test_a_distribution_of_what_no_flow_has_is_over_trials(study, measured):
     figure = dataclasses.replace(of(study, "3"), draws="cdf", metric="jain_index", lines="algorithm")
     rows = [row for row in study_figures.rows(figure, measured) if row["line"] == "cubic"]
