@@ -170,7 +170,7 @@ _NARROW = 2 * 5 * _SIDE + _GAP
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Small:
-    """A whole heatmap drawn small, bandwidths side by side: one SVG path for each colour and for each kind of mark."""
+    """A whole heatmap drawn small, bandwidths side by side: one SVG path for each colour and for each tone of marks."""
 
     width: int
     height: int
@@ -185,8 +185,7 @@ class Small:
 def small(heatmap: Heatmap) -> Small:
     """Draw a whole heatmap small.
 
-    Marks are drawn, not text: a cross for violates, a plus for fails, a stroke for inconclusive, a frame for error, a
-    dash for unsupported. Where kinds of cells are judged, single cells do not count, and have none.
+    Marks are drawn, not text (marks.Stroke). Where kinds of cells are judged, single cells do not count, and have none.
     """
     by_class: dict[str, list[str]] = {}
     left = height = 0
@@ -199,9 +198,10 @@ def small(heatmap: Heatmap) -> Small:
             y = delays.index(cell.one_way_delay_ms) * _SIDE
             step = colours.value_step(heatmap.metric, result.value)
             by_class.setdefault(step, []).append(f"M{x} {y}h{_SIDE}v{_SIDE}h-{_SIDE}z")
-            if result.status in _STROKES and not heatmap.kinds:
-                name = f"mark {result.status} {_on(heatmap.metric, result.value)}"
-                by_class.setdefault(name, []).append(_STROKES[result.status].format(x=x, y=y))
+            look = LOOKS[result.status]
+            if look.stroke and not heatmap.kinds:
+                name = f"mark {look.tone.name} {_on(heatmap.metric, result.value)}"
+                by_class.setdefault(name, []).append(f"M{x} {y}{look.stroke.path}")
         left += len(losses) * _SIDE + _GAP
         height = max(height, len(delays) * _SIDE)
     ordered = sorted(by_class.items(), key=lambda item: (item[0].startswith("mark"), item[0]))
@@ -209,15 +209,6 @@ def small(heatmap: Heatmap) -> Small:
         width=left - _GAP, height=height, paths=tuple((name, "".join(parts)) for name, parts in ordered),
         about=f"{METRICS[heatmap.metric].title} in {len(heatmap.results)} cells; {heatmap.words}",
     )  # fmt: skip
-
-
-_STROKES = {
-    Status.VIOLATES: "M{x} {y}m1.5 1.5l7 7m0 -7l-7 7",
-    Status.FAILS: "M{x} {y}m1.5 5h7m-3.5 -3.5v7",
-    Status.INCONCLUSIVE: "M{x} {y}m2 8l6 -6",
-    Status.ERROR: "M{x} {y}m1.5 1.5h7v7h-7z",
-    Status.UNSUPPORTED: "M{x} {y}m4 5h2",
-}
 
 
 def _on(metric: str, value: float | None) -> str:

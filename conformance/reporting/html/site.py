@@ -114,8 +114,8 @@ class _Site:
             "stacks": sorted({f"{s.scheme.stack} {s.scheme.stack_version} ({s.scheme.stack_digest})" for s in series}),
             "profiles": sorted({s.utilization.settings for s in series}),
             "trials": sum(file.trials for file in source.files),
-            "symbols": {str(status): mark for status, mark in marks.SYMBOLS.items()}
-            | dict.fromkeys((recorded.NOT_VISIBLE, recorded.UNASKED), "·"),
+            "looks": marks.LOOKS
+            | dict.fromkeys((recorded.NOT_VISIBLE, recorded.UNASKED), marks.Look(marks.QUIET, "·")),
             "metrics": METRICS,
             "scales": {name: f"{metric.full_scale:g}{metric.suffix}" for name, metric in METRICS.items()},
             "more_digits": heatmap_table.more_digits,

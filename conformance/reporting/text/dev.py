@@ -82,7 +82,7 @@ def show_crossed(cross: "Cross", console: rich.console.Console) -> None:
     rows = []
     for algorithm in cross.algorithms:
         by_zone = [cross.verdicts[algorithm, other] for other in cross.algorithms]
-        texts = (rich.text.Text(counts(v.status for v in of), LOOKS[overall(of)].style) for of in by_zone)
+        texts = (rich.text.Text(counts(v.status for v in of), LOOKS[overall(of)].tone.style) for of in by_zone)
         rows.append((cross.schemes[algorithm], *texts))
     header = ("measured", *(f"zone {algorithm}" for algorithm in cross.algorithms))
     title = f"{len(cross.cells)} smoke cells x {cross.trials} trials, judged by utilization and loss"

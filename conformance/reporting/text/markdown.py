@@ -12,7 +12,7 @@ from conformance.model.networks.place import Point
 from conformance.reporting import naming
 from conformance.reporting.heatmaps import Series
 from conformance.reporting.html import heatmap_table
-from conformance.reporting.marks import SYMBOLS
+from conformance.reporting.marks import LOOKS
 from conformance.reporting.points import PointRow
 from conformance.support.console import count, printable
 
@@ -106,7 +106,7 @@ def _points(rows: Sequence[PointRow], known: Known) -> list[str]:
     for row in rows:
         words = known(row.zone.id, row.verdict.place)
         why = f"{row.verdict.words}; {words}" if words else row.verdict.words
-        mark = f"{SYMBOLS[row.status]} {row.status}"
+        mark = f"{LOOKS[row.status].symbol} {row.status}"
         value = f"{row.title} {row.measured}"
         cells.append((code(row.scheme.id), row.zone.id, row.verdict.place.id, mark, value, row.permitted, code(why)))
     header = ("scheme", "zone", "point", "verdict", "measured", "permitted", "why")
@@ -114,7 +114,7 @@ def _points(rows: Sequence[PointRow], known: Known) -> list[str]:
 
 
 def _verdicts(series: Series) -> list[str]:
-    words = [f"{METRICS[of.metric].title}: {SYMBOLS[of.verdict]} {of.words}" for of in series.judged]
+    words = [f"{METRICS[of.metric].title}: {LOOKS[of.verdict].symbol} {of.words}" for of in series.judged]
     return [*words, *([series.false_alarms] if series.false_alarms else [])]
 
 
@@ -139,7 +139,7 @@ def _cells(series: Series, name: str, known: Known) -> list[str]:
         if result.verdict and (words := known(result.verdict.zone_id, result.cell)):
             why += f"; {words}"
         value = f"{METRICS[metric].title} {METRICS[metric].text(result.value, more)}"
-        mark = f"{SYMBOLS[result.status]} {result.status}"
+        mark = f"{LOOKS[result.status].symbol} {result.status}"
         rows.append((result.cell.id, mark, value, zone, code(why)))
     if len(shown) > _MOST_CELLS:
         rows.append(("", "", "", "", f"and {len(shown) - _MOST_CELLS} more: see the report"))

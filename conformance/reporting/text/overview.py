@@ -114,7 +114,7 @@ def show(matrix: "Matrix", console: rich.console.Console) -> None:
     texts = []
     for before, row in zip((None, *matrix.rows), matrix.rows, strict=False):
         stack = "" if before and row.stack == before.stack else row.stack
-        verdict = rich.text.Text(row.verdict, LOOKS[row.verdict].style)
+        verdict = rich.text.Text(row.verdict, LOOKS[row.verdict].tone.style)
         texts.append((stack, row.algorithm, row.called, verdict, row.what, _wall(row)))
     title = f"every adapter and algorithm, by {by}"
     console.print(console_table(_HEADER, texts, _HEADER[-1:], fold=True, title=title))

@@ -33,7 +33,7 @@ def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -
         return
     _draw(all_series, names, console)
     marked = {r.status for series in all_series for r in series.utilization.results.values() if r.verdict}
-    meanings = [f"{of.mark} {status}: {of.meaning}" for status, of in LOOKS.items() if status in marked and of.meaning]
+    meanings = [f"{of.mark} {status}: {of.meaning}" for status, of in LOOKS.items() if status in marked and of.mark]
     if meanings:
         console.print("; ".join(meanings), soft_wrap=True, markup=False)
 
@@ -110,9 +110,9 @@ def _text(metric: str, result: heatmaps.CellResult | None) -> str | rich.text.Te
     look = LOOKS[result.status if result.verdict else Status.CONFORMS]
     mark = look.mark or " "
     if result.value is None:
-        return rich.text.Text(f"none {mark}", style=look.style or "dim")
+        return rich.text.Text(f"none {mark}", style=look.tone.style or "dim")
     digits = heatmap_table.cell_digits(metric, result)
-    return rich.text.Text(f"{result.value:.{digits}f} {mark}", style=look.style or shade(result.value))
+    return rich.text.Text(f"{result.value:.{digits}f} {mark}", style=look.tone.style or shade(result.value))
 
 
 def shade(value: float) -> str:

@@ -13,7 +13,7 @@ from conformance.model.judging.power import BLIND, POWER
 from conformance.model.judging.verdict import Status
 from conformance.model.judging.zone import SMALL_PACKET_BYTES, Interval, Zone
 from conformance.reporting import naming
-from conformance.reporting.marks import SYMBOLS
+from conformance.reporting.marks import LOOKS
 from conformance.reporting.text import markdown, terminal
 from conformance.support.console import table
 
@@ -45,7 +45,7 @@ def show_zone(shown_zone: "ShownZone", console: rich.console.Console) -> None:
     ):
         console.print(line, soft_wrap=True)
     if not all(interval.counted for interval in shown_zone.by_name.values()):
-        console.print(f"{SYMBOLS[Status.NOT_JUDGED]} not judged, because {BLIND} there", soft_wrap=True)
+        console.print(f"{LOOKS[Status.NOT_JUDGED].symbol} not judged, because {BLIND} there", soft_wrap=True)
     for name, about in zone.references.items():
         console.print(f"reference {name}: {about['scheme']}, {about['trials']} trials a {noun}; {about['what']}")
     if shown_zone.predicted:
@@ -102,7 +102,7 @@ def _drawn(interval: Interval | None, metric: str, to: str = "..", before: str =
     if interval is None:
         return rich.text.Text()
     median = interval.basis.median
-    mark = "" if interval.counted else SYMBOLS[Status.NOT_JUDGED]
+    mark = "" if interval.counted else LOOKS[Status.NOT_JUDGED].symbol
     text = f"{_short(interval.low)}{to}{_short(interval.high)}{before}({_short(median)}){mark}"
     return rich.text.Text(text, style=terminal.shade(median) if metric == "utilization" else "")
 

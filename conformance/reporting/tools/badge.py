@@ -31,7 +31,7 @@ def endpoint(drawn: Drawn) -> bytes:
         "schemaVersion": 1,
         "label": label(drawn),
         "message": words,
-        "color": LOOKS[verdict].colour.lstrip("#"),
+        "color": LOOKS[verdict].tone.colour.lstrip("#"),
         "isError": verdict is Status.ERROR,
     }
     return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()
@@ -48,7 +48,7 @@ def svg(drawn: Drawn) -> bytes:
     )
     left, right = _width(name), _width(words)
     page = environment.get_template("badge.svg").render(
-        label=name, message=words, colour=LOOKS[verdict].colour, left=left, right=right
+        label=name, message=words, colour=LOOKS[verdict].tone.colour, left=left, right=right
     )
     return page.encode()
 

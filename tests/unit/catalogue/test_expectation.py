@@ -452,6 +452,12 @@ def test_what_is_written_of_points_is_read_back(tmp_path):
         assert read == entry and all(isinstance(cell, Point) for cell in cells)
 
 
+def test_the_schema_of_lists_has_the_words_of_their_type():
+    entries = json.loads((paths.PACKAGE / "schemas" / "expected.json").read_text())["properties"]["expected"]["items"]
+    assert entries["properties"]["verdict"]["enum"] == list(expectation.Known)
+    assert entries["properties"]["side"]["enum"] == list(ZoneSide)
+
+
 def test_cells_and_points_are_listed_beside_each_other():
     mixed = expected(cells=(CELL, Point((("flows", 2),)), OTHER))
     assert mixed.ids == [CELL.id, OTHER.id, "flows=2"]

@@ -81,5 +81,5 @@ def test_of_many_schemes_the_terminal_has_a_line_each():
 
 def test_the_terminal_says_what_its_marks_mean():
     text = shown(terminal.show, heatmaps.all_series(measurements([0.05] * 5)))
-    assert "✗ violates: the median is outside the zone" in text
+    assert "✗ violates: the median is outside, " in text
     assert "compatible:" not in text

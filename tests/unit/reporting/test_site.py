@@ -141,7 +141,7 @@ def test_a_pill_says_what_it_counts_and_the_algorithms_people_look_for_come_firs
     text = (built / "index.html").read_text()
     table = text[text.index('<table class="overview">') :].partition("</table>")[0]
     assert re.findall(r'<th scope="col"><a href="#\d+">(\w+)', table) == ["cubic"]  # no zone judges the others
-    assert re.search(r'class="chip violates">.*utilization violates 1/6<', table)
+    assert re.search(r'class="chip against">.*utilization violates 1/6<', table)
     assert "2 more algorithms, which no zone judges: newalgo, prague" in text
     first = sorted(["bbrv1", "vegas", "bbrv3", "reno", "bbrv2", "cubic"], key=site._place)
     assert first == ["cubic", "reno", "bbrv3", "bbrv2", "bbrv1", "vegas"]
