@@ -8,11 +8,13 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from conformance.catalogue import documents
 from conformance.commands.result import Result
 from conformance.lab import adapter
 from conformance.model.errors import UserError
 from conformance.model.judging import grid
 from conformance.model.networks.place import Cell
+from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement
 from conformance.results import store
 
@@ -62,9 +64,10 @@ def compute(
     `options`: further KEY=VALUE of the program's verb `play`, such as queue=bdp:4. `results`: what to show beside.
     """
     called = "+".join((ALGORITHM, *deviations))
-    measured = _measured(store.read(*results)) if results else {}
+    cells = grid.cells(name)
+    measured = _measured(store.read(*results), cells) if results else {}
     rows = []
-    for cell in grid.cells(name):
+    for cell in cells:
         plays = _plays(program(), [*_path(cell), f"called={called}", f"seeds=1:{trials}", *options])
         utilization, lost = (statistics.median(play[word] for play in plays) for word in ("utilization", "lost_pct"))
         rows.append(PlayedRow(cell=cell, utilization=utilization, lost_pct=lost, measured=measured.get(cell)))
@@ -94,10 +97,10 @@ def _plays(executable: pathlib.Path, words: Sequence[str]) -> list[dict[str, Any
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def _measured(measurements: Iterable[Measurement]) -> Mapping[Cell, float]:
-    values_of: dict[Cell, list[float]] = {}
+def _measured(measurements: Iterable[Measurement], cells: Iterable[Cell]) -> Mapping[Cell, float]:
+    values_of: dict[Setting, list[float]] = {documents.profile("packets", cell): [] for cell in cells}
     for measurement in measurements:
-        scheme, point = measurement.scheme, measurement.setting.point
-        if scheme.stack == STACK and scheme.algorithm == ALGORITHM and isinstance(point, Cell) and measurement.metrics:
-            values_of.setdefault(point, []).append(measurement.metrics["utilization"])
-    return {cell: statistics.median(values) for cell, values in values_of.items()}
+        scheme, setting = measurement.scheme, measurement.setting
+        if scheme.stack == STACK and scheme.algorithm == ALGORITHM and setting in values_of and measurement.metrics:
+            values_of[setting].append(measurement.metrics["utilization"])
+    return {setting.cell: statistics.median(values) for setting, values in values_of.items() if values}

@@ -3,8 +3,9 @@
 import types
 
 import pytest
-from helpers import invoke, measurements
+from helpers import invoke, measurements, of_trial
 
+from conformance.catalogue import documents
 from conformance.commands import document_play
 from conformance.commands.result import printed
 from conformance.commands.status import ExitStatus
@@ -41,12 +42,14 @@ def test_a_cell_is_played_as_guests_have_it(program):
     schema.check("document-play", printed(played), "test")
 
 
-def test_results_of_guests_stand_beside(program):
+def test_results_of_guests_in_the_same_profile_stand_beside(program):
     results = store.Store(program / "r.jsonl")
     cell = Cell(10, 20, 1)
-    for stack, values in (("document", [0.2, 0.4, 0.5]), ("quinn", [0.9])):
-        for one in measurements(values, cell=cell, algorithm="bbrv3", stack=stack):
-            results.add(one)
+    for stack, profile, values in (
+        ("document", "packets", [0.2, 0.4, 0.5]), ("document", "identify", [0.7] * 4), ("quinn", "packets", [0.9]),
+    ):  # fmt: skip
+        for made in measurements(values, cell=cell, algorithm="bbrv3", stack=stack):
+            results.add(of_trial(made, setting=documents.profile(profile, cell)))
     done = invoke("dev", "document", "play", "--grid", cell.id, "--results", results.path)
     assert done.exit_code == ExitStatus.DONE, done.output
     assert "utilization 0.200, lost 2.00 %; in guests 0.400, ratio 0.50" in done.stdout
