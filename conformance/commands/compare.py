@@ -321,7 +321,7 @@ def _named(grid: str, profile: str) -> list[tuple[str, Point]]:
 
 #: places that both sides are looked at in, or get all trials in, before the next ones, so that a budget that ends
 #: leaves no side far behind; the part of a budget after which nothing is looked at while the sides differ elsewhere
-_LOOKS_AT_A_TIME, _PLACES_AT_A_TIME, _LOOKS_SHARE = 8, 2, 0.5
+_LOOKS_AT_A_TIME, _PLACES_AT_A_TIME, _LOOKS_SHARE = 4, 2, 0.5
 #: (algorithm, profile, place)
 Where = tuple[str, str, Point]
 #: a place to measure: (algorithm, Setting), or (algorithm, name of a cell that is traced)

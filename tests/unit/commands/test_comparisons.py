@@ -441,7 +441,7 @@ def test_half_of_a_budget_is_for_looks_while_something_differs(world, monkeypatc
     everything_moves(monkeypatch, "probe_ratio")
     calls = clock_of_trials(monkeypatch)
     found, _ = built_again(world, budget_s=110.0)
-    assert [trials for _, trials in calls["base"]] == [2, 2, 9, 9] and found.unmeasured and found.begun
+    assert [trials for _, trials in calls["base"]] == [2, 2, 2, 2, 9, 9] and found.unmeasured and found.begun
     assert found.of(Movement.MOVED)[0].quantity.name == "probe_ratio"
 
 
