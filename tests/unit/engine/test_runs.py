@@ -353,7 +353,7 @@ def test_of_what_failed_little_waits_for_the_control_and_can_be_lost(tmp_path, m
     with runs.Run(benches.find(), file, asked, [1], 1) as run:
         found = dict(run.as_completed(60))
     assert {m.control.failures for (m,) in found.values()} == {frozenset()}
-    assert (len(found), len(waiting), max(waiting)) == (35, 35, runs._MOST_FAILED - 1)
+    assert (len(found), len(waiting), max(waiting)) == (35, 35, 9)
 
 
 def test_what_cannot_be_claimed_any_more_is_no_longer_waited_for(tmp_path, monkeypatch):

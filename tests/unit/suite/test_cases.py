@@ -38,12 +38,16 @@ def test_pages_say_how_many_tests_cubic_has():
     assert said("performance.md", r"\| all of `pytest -m cubic`, (\d+) tests") == len(asked)
 
 
+def has(expression: Expression, case: cases.QuestionCase) -> bool:
+    return expression.evaluate(lambda name, /, **_: name in case.markers)
+
+
 def names(markers: str, baseline: str | None = None) -> set[str]:
     """Return the tests of cells and points that `pytest -m MARKERS` runs."""
     asked = options(markers)
     asked.baseline = baseline
     expression = Expression.compile(markers)
-    return {case.name for case in cases.cases(asked) if expression.evaluate(cases._Has(case.markers))}
+    return {case.name for case in cases.cases(asked) if has(expression, case)}
 
 
 def test_smoke_tests_and_all_others_are_all():
@@ -95,6 +99,17 @@ def test_a_baseline_is_of_the_points_that_its_algorithm_asks_for(monkeypatch):
     new = dataclasses.replace(before, algorithm="new")
     monkeypatch.setattr(cases.baseline, "read", lambda *_: holding(new))
     assert len(names("new", "before.jsonl")) == len(ships.places)
+
+
+def test_an_algorithm_alone_leaves_out_points_without_a_measured_margin():
+    def bonded(markers, grid=None):
+        asked = options(markers)
+        asked.grid = grid
+        return [case.name for case in cases.cases(asked) if {"cubic", "bonded"} <= set(case.markers)]
+
+    assert not bonded("cubic")
+    assert bonded("cubic and bonded") == bonded("")
+    assert set(bonded("cubic", "batch=10,rates=1:1,reordering=off")) < set(bonded(""))
 
 
 def test_a_grid_may_be_points_of_scenarios():
