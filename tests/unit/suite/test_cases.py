@@ -1,41 +1,18 @@
-"""How many tests there are, and what pages say about it."""
+"""Which tests there are."""
 
 import argparse
 import dataclasses
-import re
 
-import pytest
 from _pytest.mark.expression import Expression
 
 from conformance.catalogue import documents
 from conformance.suite import cases
-from conformance.support import paths
-
-_ROOT = paths.PACKAGE.parent
-_LIST = _ROOT / "tests" / "golden" / "expected" / "tests-linux-tcp.txt"
 
 
 def options(markers: str) -> argparse.Namespace:
     """Return what `pytest -m MARKERS` asks for, of Linux TCP."""
     return argparse.Namespace(markexpr=markers, grid=None, baseline=None, stack="linux-tcp", interop_rootfs=None,
                               confirm=True)  # fmt: skip
-
-
-def said(page: str, form: str) -> int:
-    """Return the number of tests that a page gives for `pytest -m cubic`; `form` has one group."""
-    text = (_ROOT / "docs" / page).read_text(encoding="utf-8")
-    (number,) = re.findall(form, " ".join(text.split()))
-    return int(number)
-
-
-@pytest.mark.slow
-def test_pages_say_how_many_tests_cubic_has():
-    """The golden list has all of them, and also points that `-m cubic` leaves out."""
-    asked = [case.name for case in cases.cases(options("cubic")) if "cubic" in case.markers]
-    listed = {line.rpartition(": ")[0] for line in _LIST.read_text(encoding="utf-8").splitlines()}
-    assert asked and set(asked) <= listed
-    assert said("first-verdict.md", r"all (\d+) tests of CUBIC, use `pytest -m cubic`") == len(asked)
-    assert said("performance.md", r"\| all of `pytest -m cubic`, (\d+) tests") == len(asked)
 
 
 def has(expression: Expression, case: cases.QuestionCase) -> bool:
