@@ -113,10 +113,10 @@ def made_shared(trial, kind):
 class Adapter:
     """An adapter that offers everything or, if algorithms are named, these."""
 
-    name, client = STACK, None
+    name, version, digest = STACK, "1", "d" * 16
 
-    def __init__(self, name=None, manifest=None, offers=()):
-        self.name, self._offers = name or self.name, offers
+    def __init__(self, name=None, manifest=None, offers=(), client=None):
+        self.name, self._offers, self.client = name or self.name, offers, client
         self.manifest = manifest or types.SimpleNamespace(
             path=paths.data("adapters", STACK, "adapter.json"), transport="tcp",
             offered=lambda: ["cubic", "reno", "bbr"], draft=lambda algorithm: None,
@@ -131,12 +131,12 @@ class Adapter:
 
 class Bench(benches.Bench):
     def scheme(self, algorithm):
-        return scheme(algorithm, stack=STACK)
+        return scheme(algorithm, stack=self.adapter.name)
 
 
-def bench_of(room, adapter=None, kind=Bench, lab_digest="7" * 16, choice=None):
+def bench_of(room, adapter=None, kind=Bench, lab_digest="7" * 16, choice=None, kernel=None):
     """Return a bench whose trials are all made in this room."""
-    place = benches.BenchPlace(kernel=None, room=room)
+    place = benches.BenchPlace(kernel=kernel, room=room)
     return kind(
         adapter=adapter or Adapter(), place=lambda algorithm: place, lab_digest=lab_digest,
         choice=choice or benches.Choice(),

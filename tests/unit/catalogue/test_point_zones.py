@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import json
-import types
 
 import helpers
 import pytest
@@ -209,15 +208,9 @@ def test_a_marker_of_an_algorithm_alone_asks_where_a_margin_was_measured():
     zone = dataclasses.replace(zone, margin_rule={**zone.margin_rule, "kinds": kinds}, intervals=intervals)
     without = dataclasses.replace(zone, margin_rule={"relative": 0.1, "absolute": 0.01})
 
-    def asked(of, **option):
-        given = types.SimpleNamespace(**{"grid": None, "baseline": None, **option})
-        return cases._asked_of(given, "fairness-jain", of)
-
-    part = asked(zone, markexpr="cubic")
+    part = documents.by_algorithm(zone)
     assert (part.places, part.smoke, zone.smoke) == ((POINTS[0],), (), (POINTS[0],))
-    assert asked(without, markexpr="cubic").places == ()
-    for all_of_it in ({"markexpr": "cubic and fairness"}, {"markexpr": ""}, {"markexpr": "cubic", "grid": "flows=2"}):
-        assert asked(zone, **all_of_it) == zone
+    assert documents.by_algorithm(without).places == ()
 
 
 def test_two_versions_of_a_scenario_make_no_zone():

@@ -2,8 +2,9 @@
 
 import io
 
+import fake_room
 import pytest
-from helpers import invoke, scheme, trial
+from helpers import invoke, trial
 from hypothesis import given, strategies as st
 from rich.console import Console
 
@@ -63,27 +64,9 @@ def test_no_errors_known_is_no_accuracy():
     assert accuracy.summary([None, None]) is None
 
 
-class Bench:
-    """A bench of linux-tcp whose measurements run() replaces."""
-
-    lab, profile = "virtual", "atc25"
-
-    class adapter:
-        name = "linux-tcp"
-
-        class manifest:
-            transport = "tcp"
-
-            @staticmethod
-            def offered():
-                return ("cubic",)
-
-        @classmethod
-        def why_not(cls, algorithm):
-            return None if algorithm in cls.manifest.offered() else f"linux-tcp does not offer {algorithm}"
-
-    def scheme(self, algorithm):
-        return scheme(algorithm)
+def bench(choice=None):
+    """Return a bench of linux-tcp whose measurements run() replaces."""
+    return fake_room.bench_of(None, fake_room.Adapter("linux-tcp", offers=("cubic",)))
 
 
 def measured(goodputs, outcome=Outcome.OK, message=None, **metrics):
@@ -99,7 +82,7 @@ def run(monkeypatch, tmp_path, results, proxy="splitter"):
         work.extend(wanted)
         return [(key, results(key[1])) for key in wanted]
 
-    monkeypatch.setattr(benches, "find", lambda choice: Bench())
+    monkeypatch.setattr(benches, "find", bench)
     monkeypatch.setattr(split_accuracy, "measure", measure)
     console = Console(width=200, file=io.StringIO())
     found = split_accuracy.compute(
@@ -182,7 +165,7 @@ def test_errors_leave_holes_and_not_zeros(monkeypatch, tmp_path):
 )
 def test_mistakes_are_one_line_and_status_2(monkeypatch, arguments, words):
     monkeypatch.setenv("PATH", "/nonexistent")
-    monkeypatch.setattr(benches, "find", lambda choice: Bench())
+    monkeypatch.setattr(benches, "find", bench)
     done = invoke(*arguments)
     assert done.exit_code == 2
     assert words in done.stderr
@@ -190,7 +173,7 @@ def test_mistakes_are_one_line_and_status_2(monkeypatch, arguments, words):
 
 
 def test_without_paths_those_of_the_zones_are_measured(monkeypatch):
-    monkeypatch.setattr(benches, "find", lambda choice: Bench())
+    monkeypatch.setattr(benches, "find", bench)
     monkeypatch.setattr(
         split_measure, "measure", lambda b, work, *_: [(key, measured([5] * 3, utilization=0.5)) for key in work]
     )
@@ -212,7 +195,7 @@ def test_measure_shows_each_path(monkeypatch):
             return measured([2, 3, 1], utilization=0.2)
         return measured([2, 3, 1], Outcome.TIMEOUT, "slow", utilization=0.01)
 
-    monkeypatch.setattr(benches, "find", lambda choice: Bench())
+    monkeypatch.setattr(benches, "find", bench)
     monkeypatch.setattr(split_measure, "measure", lambda b, work, *_: [(key, results(key[1])) for key in work])
     console = Console(width=200, file=io.StringIO())
     found = split_measure.compute(

@@ -6,6 +6,7 @@ import json
 import re
 import types
 
+import fake_room
 import pytest
 import rich.console
 from helpers import invoke, measurement, zone
@@ -34,24 +35,20 @@ def made_up(monkeypatch, tmp_path):
     """Replace guests: trials give 0.5, in cell B `value(seed)`, where None is an error; `asked` lists (cell, seeds)."""
     lab = types.SimpleNamespace(asked=[], value=lambda seed: 0.5)
 
-    class Room:
+    class Room(fake_room.Room):
         def run(self, adapter, batches, cancelled):
             for trials in batches:
                 lab.asked.append((trials[0].setting.cell, [trial.seed for trial in trials]))
-                for trial in trials:
-                    value = lab.value(trial.seed) if trial.setting.cell == B else 0.5
-                    made = measurement(value) if value else measurement(outcome=Outcome.ERROR, message="the guest died")
-                    yield dataclasses.replace(made, trial=trial)
+                yield from map(self.made, trials)
 
-    adapter = types.SimpleNamespace(
-        name="s", version="1", digest="d" * 16, why_not=lambda algorithm: None,
-        manifest=types.SimpleNamespace(transport="tcp"),
-    )  # fmt: skip
-    kernel = types.SimpleNamespace(name="default", release="6.12.0", digest="e" * 16)
-    place = benches.BenchPlace(kernel=kernel, room=Room())
-    bench = benches.Bench(adapter=adapter, place=lambda _: place, lab_digest="7" * 16, choice=benches.Choice())
+        def made(self, trial):
+            value = lab.value(trial.seed) if trial.setting.cell == B else 0.5
+            made = measurement(value) if value else measurement(outcome=Outcome.ERROR, message="the guest died")
+            return dataclasses.replace(made, trial=trial)
+
+    lab.kernel = types.SimpleNamespace(name="default", release="6.12.0", digest="e" * 16)
+    bench = fake_room.bench_of(Room("good"), kind=benches.Bench, kernel=lab.kernel)
     lab.zone = zone(intervals=dict.fromkeys((A, B), zone().intervals[zone().cells[0]]))
-    lab.place = place
     monkeypatch.setattr(benches, "find", lambda: bench)
     monkeypatch.setattr(mutants, "zones_of", lambda *_: [lab.zone])
     monkeypatch.setattr(false_alarms, "path", lambda: tmp_path / "false-alarms.json")
@@ -137,7 +134,7 @@ def wider(lab):
 
 
 def another_kernel(lab):
-    lab.place.kernel.digest = "f" * 16
+    lab.kernel.digest = "f" * 16
 
 
 @pytest.mark.parametrize("change", [wider, another_kernel])
@@ -178,7 +175,7 @@ def test_options_that_exclude_each_other(own_cache):
 
 def test_recorded_runs_of_another_kernel_are_made_again_and_that_is_said(made_up, console):
     assert "not used" not in count(4, console, record=True)[1]
-    made_up.place.kernel.release, made_up.place.kernel.digest = "7.2.11", "a" * 16
+    made_up.kernel.release, made_up.kernel.digest = "7.2.11", "a" * 16
     _, said = count(4, console, record=True, results="elsewhere/r.jsonl")
     assert "guest kernel Linux 7.2.11; 2 recorded runs of cubic on Linux 6.12.0 are not used\n" in said
     assert said.count("are not used") == 3 and "of these runs" not in said

@@ -1,7 +1,6 @@
 """Comparison with the published cells; the measurements are made up."""
 
 import dataclasses
-import re
 import statistics
 
 import pytest
@@ -40,22 +39,21 @@ def test_the_table_has_bias_rms_and_the_largest_difference():
         assert (line.bias, line.rms, line.worst) == pytest.approx((-0.1, 0.2236, -0.3), abs=1e-4)
 
 
-def test_the_rows_of_the_findings_follow_from_the_zones():
-    rows = {}
-    row = re.compile(r"\| \**(\w+)(?:, (\d+) Mbit/s)?\** \| (\d+) \| (\S+) \| \**([\d.]+)\** \|[^|]*\|([^|]*)\|")
-    for line in (paths.data("zones").parent / "docs" / "findings-fidelity.md").read_text().splitlines():
-        if match := row.fullmatch(line):
-            name, rate, cells, bias, rms, worst = match.groups()
-            rows[name.lower(), rate and float(rate)] = int(cells), bias, rms, worst.strip()
-    for algorithm in ("cubic", "reno", "bbrv1", "bbrv2", "bbrv3"):
+def test_the_table_of_the_findings_follows_from_the_zones():
+    rows = []
+    for name in ("CUBIC", "Reno", "BBRv1", "BBRv2", "BBRv3"):
+        algorithm = name.lower()
         zone = documents.zone(documents.shipped_path(f"{algorithm}/heatmap"))
         ours = {cell: statistics.fmean(interval.basis.values) for cell, interval in zone.intervals.items()}
         both = [(cell, PUBLISHED.get((algorithm, "linux-tcp", cell))) for cell in ours]
         for line in fidelity.table((algorithm, cell, ours[cell], known[0]) for cell, known in both if known):
-            at, told = line.worst_cell, rows.pop((algorithm, line.bandwidth_mbps))
-            worst = f"{line.worst:+.3f} at {at.one_way_delay_ms} ms, {at.loss_pct} %" if line.bandwidth_mbps else ""
-            assert told == (line.cells, f"{line.bias:+.4f}", f"{line.rms:.4f}", worst), (algorithm, line.bandwidth_mbps)
-    assert not rows
+            at, common = line.worst_cell, f"{line.cells} | {line.bias:+.4f}"
+            if line.bandwidth_mbps is None:
+                rows.append(f"| **{name}** | {common} | **{line.rms:.4f}** | {fidelity.LIMITS[algorithm][0]:g} | |")
+                continue
+            worst = f"{line.worst:+.3f} at {at.one_way_delay_ms} ms, {at.loss_pct} %"
+            rows.append(f"| {name}, {line.bandwidth_mbps:g} Mbit/s | {common} | {line.rms:.4f} | | {worst} |")
+    assert "\n".join(rows) in (paths.data("docs") / "findings-fidelity.md").read_text(encoding="utf-8")
 
 
 def test_unlike_runs_are_refused():

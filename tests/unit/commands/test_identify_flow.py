@@ -92,7 +92,8 @@ def test_a_name_of_which_nothing_is_known_is_not_as_it_behaves(named, monkeypatc
     found = named("bbrv3", REFERENCES["bbrv1"])
     assert found.conclusion == "bbrv1" and "bbrv3" in found.not_compared
     assert not found.contradicted and found.exit_status is ExitStatus.UNKNOWN
-    assert "so that the name is not checked" in shown(studies.show_identified, found)
+    text = shown(studies.show_identified, found)
+    assert "so that the name is not checked" in text and "epoch_s-clean 0.323, permitted 8.357..8.357" in text
 
 
 def test_a_simulated_reno_is_named(named):

@@ -3,7 +3,9 @@
 import dataclasses
 import io
 import json
+import pathlib
 import re
+import shutil
 import threading
 
 import pytest
@@ -26,7 +28,6 @@ from conformance.model.studies import mutants as model
 from conformance.model.studies.mutants import MutantFinding, MutantOutcome
 from conformance.reporting.text import scores
 from conformance.reporting.text.progress import ConsoleNotes
-from conformance.results import store
 from conformance.support import paths, schema
 
 FOLDER = mutants.folder()
@@ -456,6 +457,11 @@ def did(mutant, at, value, n=5, **changes):
     return dataclasses.replace(mutant_record.measured(mutant, made), **changes)
 
 
+def kept_file():
+    """Return where it is kept which mutants each zone rejects."""
+    return mutant_record.path().with_name("rejected.json")
+
+
 @pytest.fixture
 def recorded(tmp_path, monkeypatch):
     """Return a function that records these rows as the mutants' results."""
@@ -542,7 +548,7 @@ def test_a_mutant_that_a_zone_rejected_is_not_lost_without_a_word(recorded, monk
     recorded(did("cubic-c", A_CELL, 0.9))
     assert mutant_record.check(zone(), "z.json") == "rejects 1 of 1 mutants"
     for text in ("[]", '{"a": 5}', "{"):
-        mutant_record._kept_path().write_text(text)
+        kept_file().write_text(text)
         with pytest.raises(UserError, match=r"rejected\.json: not a record of what zones reject.*zones check --record"):
             mutant_record.check(zone(), "z.json")
 
@@ -560,12 +566,12 @@ def test_what_zones_reject_is_recorded_only_where_all_of_them_hold(recorded, mon
 
     refused = record()
     assert refused.exit_code == 2 and "accepts every mutant" in refused.output and "recorded" not in refused.output
-    assert not mutant_record._kept_path().exists()
-    mutant_record._kept_path().write_text('{"cubic/heatmap": ["cubic-a"]}')
+    assert not kept_file().exists()
+    kept_file().write_text('{"cubic/heatmap": ["cubic-a"]}')
     recorded(did("cubic-a", A_CELL, 0.5), did("cubic-b", A_CELL, 0.9))
     done = record()  # although a mutant that was rejected before is accepted now
-    assert done.exit_code == 0 and done.output.endswith(f"recorded: {mutant_record._kept_path()}\n")
-    assert json.loads(mutant_record._kept_path().read_text()) == {made.id: ["cubic-b"]}
+    assert done.exit_code == 0 and done.output.endswith(f"recorded: {kept_file()}\n")
+    assert json.loads(kept_file().read_text()) == {made.id: ["cubic-b"]}
 
 
 def test_what_was_measured_under_another_profile_or_timed_out_says_nothing_more_than_it_does(recorded):
@@ -593,7 +599,7 @@ def test_a_record_that_is_none_says_how_to_mend_it(recorded, text):
 
 
 @pytest.mark.slow
-def test_the_record_is_of_the_mutants_there_are_and_of_every_zone_of_their_algorithms():
+def test_the_record_is_of_the_mutants_there_are_and_of_every_zone_of_their_algorithms(monkeypatch, tmp_path):
     record = mutant_record.load()
     recorded = {one.mutant for one in record}
     assert recorded <= {mutant.id for mutant in CORPUS}
@@ -611,8 +617,9 @@ def test_the_record_is_of_the_mutants_there_are_and_of_every_zone_of_their_algor
             continue
         others = "" if own and path.stem in documents.GRID_ZONES else "(, none of them of its own algorithm)?"
         assert re.fullmatch(f"rejects [1-9].* mutants{others}", said), f"{path}: `make mutants-record`"
-    now = {one.id: mutant_record._rejected(one)[0] for one in mutant_record.shipped()}
-    assert mutant_record._kept() == now, "`conformance zones check --record`"
+    kept, copy = kept_file().read_text(), shutil.copy(mutant_record.path(), tmp_path)
+    monkeypatch.setattr(mutant_record, "path", lambda: pathlib.Path(copy))
+    assert mutant_record.keep().read_text() == kept, "`conformance zones check --record`"
 
 
 def test_a_score_that_cannot_be_written_is_the_users_to_mend(tmp_path):
@@ -649,10 +656,8 @@ def test_mutants_are_detected_on_the_default_kernel(tmp_path, monkeypatch, mutan
     monkeypatch.setattr(mutants, "_zones", lambda mutant, plan: only(mutant.algorithm, cells))
     (mutant,) = model.choose(CORPUS, [mutant_id])
     assert mutant.kernel == "default"
-    kept = store.Store(tmp_path / "r.jsonl")
-    notes = ConsoleNotes(console)
-    with notes.bar("measuring", total=1, unit="mutants") as bar:
-        found = mutants._look(mutant, PLAN, kept, mutants.Reporter(notes, bar), {})
+    options = dataclasses.replace(PLAN, results=tmp_path / "r.jsonl")
+    (found,) = mutants.compute([mutant_id], options, False, ConsoleNotes(console)).findings
     assert found.outcome is MutantOutcome.DETECTED
     # Another zone may ask for more trials of the cell.
     assert min(verdict.n for verdict in found.telling) == 5

@@ -238,7 +238,8 @@ def test_a_claim_that_is_judged_in_part_says_so(made_up):
     (claim, judged), *_ = told.judgment.claims
     part = dataclasses.replace(judged.findings[0], why=None, holds=True)
     some = dataclasses.replace(judged, findings=(part, judged.findings[0]))
-    assert "at 1 of 2 places" in str(shown._line(claim.id, some))
+    judgment = dataclasses.replace(told.judgment, claims=((claim, some),))
+    assert "at 1 of 2 places" in helpers.shown(shown.show_told, dataclasses.replace(told, judgment=judgment))
 
 
 def test_no_claim_that_was_found_in_what_was_published_is_in_no_study():

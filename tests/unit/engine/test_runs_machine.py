@@ -43,22 +43,22 @@ def made(trial):
     return dataclasses.replace(measurement(value), trial=trial)
 
 
-class Room:
+class Room(fake_room.Room):
     """A room that counts what it measures; trials with seeds in `errs` are errors, which it does not count.
 
     After `ends` trials, it makes no more and waits for its run to be closed.
     """
 
     def __init__(self, ends=None, errs=()):
-        self.made, self.stuck = collections.Counter(), threading.Event()
+        self.times, self.stuck = collections.Counter(), threading.Event()
         self._ends, self._errs, self._lock = ends, errs, threading.Lock()
 
     def run(self, adapter, batches, cancelled):
         for trial in (trial for trials in batches for trial in trials):
             with self._lock:
-                ended = self._ends is not None and self.made.total() >= self._ends
+                ended = self._ends is not None and self.times.total() >= self._ends
                 if not ended and trial.seed not in self._errs:
-                    self.made[trial.key] += 1
+                    self.times[trial.key] += 1
             if ended:
                 self.stuck.set()
                 cancelled.wait(PATIENCE_S)
@@ -98,8 +98,8 @@ class Machine(stateful.RuleBasedStateMachine):
         return run, added
 
     def _settle(self, room, added, before):
-        assert all(times == 1 for times in room.made.values())
-        assert not room.made.keys() & before
+        assert all(times == 1 for times in room.times.values())
+        assert not room.times.keys() & before
         self._settled.update((m.trial.key, m) for m in added if m.outcome is Outcome.OK)
 
     def _check(self, run, work, errs=()):
@@ -121,7 +121,7 @@ class Machine(stateful.RuleBasedStateMachine):
             run.wait()
             self._check(run, work, errs)
         self._settle(room, added, before)
-        assert sum(m.outcome is Outcome.OK for m in added) == room.made.total()
+        assert sum(m.outcome is Outcome.OK for m in added) == room.times.total()
 
     @stateful.rule(work=works, workers=workers, ends=st.integers(0, 12))
     def run_that_is_killed(self, work, workers, ends):
@@ -133,7 +133,7 @@ class Machine(stateful.RuleBasedStateMachine):
         run.close()
         ended.join()
         self._settle(room, added, before)
-        assert sum(m.outcome is Outcome.OK for m in added) == room.made.total()
+        assert sum(m.outcome is Outcome.OK for m in added) == room.times.total()
 
     @stateful.rule(works=st.tuples(works, works), workers=workers)
     def two_at_once(self, works, workers):
@@ -145,7 +145,7 @@ class Machine(stateful.RuleBasedStateMachine):
                 self._check(run, work)
             self._settle(room, added, before)
         # Each run waits for what the other is measuring.
-        assert all(times == 1 for times in (rooms[0].made + rooms[1].made).values())
+        assert all(times == 1 for times in (rooms[0].times + rooms[1].times).values())
 
     @stateful.rule(share=st.floats(0, 1))
     def machine_that_dies_in_the_middle_of_a_line(self, share):

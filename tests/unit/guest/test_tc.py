@@ -49,10 +49,9 @@ def test_what_it_cannot_parse_is_an_error_with_its_words_and_there_is_another_on
 def test_one_that_was_killed_is_an_error_once(node):
     tc.run(node, [])
     (pid,) = tc.pids()
-    process = tc._RUNNING[node]
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(RuntimeError, match="tc: it ended without a message"):
-        process([])
+        tc.run(node, [])
     assert tc.pids() == set()
     assert tc.read_qdiscs(node, ["lo"]) != []
 

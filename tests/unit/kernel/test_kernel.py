@@ -94,10 +94,11 @@ def test_sources_that_are_none_are_refused(tmp_path):
     assert "cannot unpack" in refusal(source.unpack, tmp_path / "t.tar", tmp_path / "into" / "linux")
 
 
-def test_a_package_is_not_mistaken_for_one_with_a_longer_number(tmp_path):
+def test_a_package_is_not_mistaken_for_one_with_a_longer_number(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "_INSTALLED", tmp_path)
     for name in ("linux-source-6.1.tar.xz", "linux-source-6.12.tar.xz", "linux-source-6.1.patch.xz"):
         (tmp_path / name).write_bytes(b"")
-    assert source._tarballs(tmp_path, "linux-source-6.1") == [tmp_path / "linux-source-6.1.tar.xz"]
+    assert source.here("linux-source-6.1") == tmp_path / "linux-source-6.1.tar.xz"
 
 
 def test_the_digest_follows_content(tree):
@@ -121,27 +122,23 @@ def test_a_missing_patch_is_an_error_before_anything_is_unpacked(tree):
     assert "no such file" in refusal(build.build, "x", str(tree), ["/nonexistent.patch"])
 
 
-def test_a_patch_that_does_not_apply_is_named(tree, tmp_path, own_cache, monkeypatch):
-    monkeypatch.setattr(build, "missing_tools", lambda: [])
-    monkeypatch.setattr(build, "own_patches", lambda version: [])
-    bad = tmp_path / "bbr9.patch"
-    bad.write_text("--- a/Makefile\n+++ b/Makefile\n@@ -1 +1 @@\n-nothing like it\n+x\n")
-    assert "bbr9.patch does not apply to this source" in refusal(build.build, "x", str(tree), [bad])
-    assert not list((own_cache / "build").glob("*"))
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        (b"--- a/Makefile\n+++ b/Makefile\n@@ -1 +1 @@\n-nothing like it\n+x\n", "FAILED"),
         (b"no patch at all\n", "Only garbage was found in the patch input"),
         (b"--- a/caf\xe9\n+++ b/caf\xe9\n@@ -1 +1 @@\n-x\n+y\n", "can't find file to patch"),
     ],
 )
-def test_what_patch_says_of_a_file_that_is_none_or_of_another_encoding_is_shown(tree, tmp_path, text, said):
-    bad = tmp_path / "bad.patch"
+def test_a_patch_that_does_not_apply_is_named_with_what_patch_says(tree, tmp_path, own_cache, monkeypatch, text, said):
+    """Also of a file that is no patch, or in another encoding."""
+    monkeypatch.setattr(build, "missing_tools", lambda: [])
+    monkeypatch.setattr(build, "own_patches", lambda version: [])
+    bad = tmp_path / "bbr9.patch"
     bad.write_bytes(text)
-    with pytest.raises(UserError, match=said):
-        build._apply(bad, tree)
+    why = refusal(build.build, "x", str(tree), [bad])
+    assert "bbr9.patch does not apply to this source" in why and said in why
+    assert not list((own_cache / "build").glob("*"))
 
 
 def test_a_program_that_cannot_be_stripped_is_one_line(tmp_path):

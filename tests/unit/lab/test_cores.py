@@ -1,5 +1,6 @@
 """Cores are lent to one guest at a time, in turn, and the idlest first."""
 
+import contextlib
 import fcntl
 import itertools
 import os
@@ -48,7 +49,7 @@ def test_who_waits_is_served_before_who_asks_again(one):
     waiting = threading.Thread(target=wait)
     with cores.one_core():
         waiting.start()
-        while not _locked(cores._queue(paths.cache("cores")).name):
+        while not _locked("queue-8.lock"):
             time.sleep(0.001)
     with cores.one_core():
         served.append("again")
@@ -56,19 +57,25 @@ def test_who_waits_is_served_before_who_asks_again(one):
     assert served == ["waited", "again"]
 
 
+@contextlib.contextmanager
+def held(name):
+    """Hold a lock, as another run does."""
+    paths.cache("cores").mkdir(parents=True, exist_ok=True)
+    with open(paths.cache("cores") / name, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def test_who_waits_for_another_core_stands_in_nobodys_way(one, monkeypatch):
-    with cores.one_core(), cores._first_free({None: cores._queue(paths.cache("cores"))}, None):
+    with cores.one_core(), held("queue-8.lock"):
         monkeypatch.setattr(cores.limits, "cores", lambda: [321])
         assert not cores.others_wait()
         with cores.one_core() as core:
             assert core == 321
 
 
-def test_who_may_use_some_of_the_cores_is_seen_waiting_by_who_may_use_more(four, monkeypatch):
-    with monkeypatch.context() as narrow:
-        narrow.setattr(cores.limits, "cores", lambda: [2])
-        queue = cores._first_free({None: cores._queue(cores._folder())}, None)
-    with queue:
+def test_who_may_use_some_of_the_cores_is_seen_waiting_by_who_may_use_more(four):
+    with held("queue-4.lock"):
         assert cores.others_wait()
     assert not cores.others_wait()
 
@@ -120,15 +127,19 @@ def test_a_wait_for_another_process_names_it_once(one, monkeypatch):
 def test_a_run_that_has_a_core_says_nothing_of_waiting(one, monkeypatch):
     """Its guests wait for one another if there are more workers than cores."""
     monkeypatch.setattr(cores.Waiting, "say", pytest.fail)
-    with cores.one_core():
-        cores._say_who_holds_cores()
+    monkeypatch.setattr(cores, "_SILENT_S", 0.0)
+    cancelled = threading.Event()
+    with cores.one_core(), pytest.raises(UserError, match="interrupted"):
+        threading.Timer(0.05, cancelled.set).start()
+        with cores.one_core(cancelled):
+            raise AssertionError("a core was lent")
 
 
 @pytest.fixture
 def four(own_cache, monkeypatch):
     """Fake four cores; return a function that sets how many clock ticks each is idle between two looks."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
-    monkeypatch.setattr(cores._Idleness, "order", ())
+    monkeypatch.setattr(cores, "_BELIEVE_S", -1.0)
     monkeypatch.setattr(cores, "_LOOK_S", 0.001)
 
     def idle(later=None, **ticks):
@@ -155,13 +166,8 @@ def test_who_finds_somebody_on_his_core_by_then_moves_once(four):
 
 def test_who_finds_somebody_on_his_core_stays_where_no_other_is_free_or_much_idler(four):
     four(core0=2, core1=9, core2=0, core3=7, later={"core0": 9, "core1": 4, "core2": 1, "core3": 8})
-    files = [paths.cache("cores") / f"core{n}.lock" for n in (0, 3)]
-    files[0].parent.mkdir(parents=True)
-    with open(files[0], "w") as first, open(files[1], "w") as second:
-        for lock in (first, second):
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        with cores.one_core() as core:
-            assert core == 1 and _locked("core1.lock")
+    with held("core0.lock"), held("core3.lock"), cores.one_core() as core:
+        assert core == 1 and _locked("core1.lock")
     four(core1=9, core3=7, later={"core0": 8, "core1": 4, "core2": 8, "core3": 8})
     with cores.one_core() as core:
         assert core == 1
@@ -170,7 +176,6 @@ def test_who_finds_somebody_on_his_core_stays_where_no_other_is_free_or_much_idl
 def test_of_equally_idle_cores_any_may_be_first(four):
     first = set()
     for _ in range(40):
-        cores._Idleness.order = ()
         four()
         with cores.one_core() as core:
             first.add(core)

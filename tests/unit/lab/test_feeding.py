@@ -94,15 +94,6 @@ def test_a_guest_that_another_run_waits_for_stays_three_minutes_at_most(shift, m
     assert shift.shift._is_over()
 
 
-def test_who_waits_for_a_core_is_seen(tmp_path, monkeypatch):
-    monkeypatch.setattr(cores.paths, "cache", lambda *parts: tmp_path.joinpath(*parts))
-    (tmp_path / "cores").mkdir()
-    assert not cores.others_wait()
-    with cores._first_free({None: cores._queue(tmp_path / "cores")}, None):
-        assert cores.others_wait()
-    assert not cores.others_wait()
-
-
 def test_a_guest_ends_before_trials_that_need_more_memory_than_it_has(shift, monkeypatch):
     def needs(mb, batch):
         setting, scheme = types.SimpleNamespace(network=mb), types.SimpleNamespace(stack="quinn")

@@ -153,7 +153,7 @@ def test_a_first_pass_prepares_the_changes_of_the_second_and_makes_none(entries)
     first = helpers.trial_at(scenario.setting(scenario.point({})))
     network = first.setting.network.at(dict.fromkeys(("first_loss", "probe_up"), (2.0, 0.04)))
     second = dataclasses.replace(first, setting=dataclasses.replace(first.setting, network=network))
-    prepared, made = (job._trial(each, None, None).changes for each in (first, second))
+    prepared, made = (job.cell_of([each]).trials[0].changes for each in (first, second))
     places = [list(dict.fromkeys((change.link, change.way) for change in each)) for each in (prepared, made)]
     assert places[0] == places[1] != []
     in_time = [change for change in prepared if change.at_ns <= 20e9]
@@ -171,7 +171,7 @@ def test_a_trace_changes_nothing_after_the_flows_have_ended():
             "schedule": [{"at_s": 0, "link": "bottleneck", "direction": "forward", "trace": trace}],
         }
     )  # fmt: skip
-    made = job._trial(helpers.trial_at(scenario.setting(scenario.point({}))), None, None).changes
+    made = job.cell_of([helpers.trial_at(scenario.setting(scenario.point({})))]).trials[0].changes
     assert [change.at_ns // 10**9 for change in made] == [1, 2, 3, 4, 5]
 
 

@@ -1,7 +1,9 @@
 """What a client is told beyond asking for bodies: as variables of the contract, in documents, and in its report."""
 
 import json
+import types
 
+import fake_room
 import pytest
 from helpers import NETWORK, facts, link, process, trial_at
 
@@ -153,17 +155,12 @@ def test_the_requests_of_each_connection_have_a_clock_of_their_own():
     assert "request 4 at 1.200 s, early" in request_facts.lie(group, report(requests=early))
 
 
-class Adapter:
-    def __init__(self, name, contract, transport="udp", client=None):
-        self.name, self.client = name, client
-        self.manifest = type("Manifest", (), {"contract": contract, "transport": transport})
-
-
 @pytest.mark.parametrize("contract", [1, 2, 3])
 def test_a_client_below_version_3_is_unsupported_where_it_would_be_told_something(contract):
-    client, plain = Adapter("own", contract), setting(bytes=1000)
+    client, stack = (types.SimpleNamespace(contract=version, transport="udp") for version in (contract, 1))
+    own, plain = fake_room.Adapter("own", client), setting(bytes=1000)
     planned = setting(bytes=1000, client={"idle_s": 3})
-    for adapter in (client, Adapter("stack", 1, client=client)):
+    for adapter in (own, fake_room.Adapter("stack", stack, client=own)):
         assert job.why_not(plain, adapter) is None
         why = job.why_not(planned, adapter)
         assert why is None if contract == 3 else f"contract {contract}" in why

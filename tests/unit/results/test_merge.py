@@ -65,16 +65,21 @@ def test_the_target_may_be_one_of_the_shards(write):
     assert len(store.read(one)) == 2
 
 
-@pytest.mark.parametrize("field", ["flows", "links", "packets"])
-def test_one_trial_with_two_results_is_refused(write, tmp_path, field):
-    with_flows = dataclasses.replace(
-        measurement(), flows=[{"group": "test"}], links=[{"name": "one"}], packets={"sent": []}
-    )
-    other = dataclasses.replace(with_flows, **{field: {"sent": [1]} if field == "packets" else [{"name": "another"}]})
-    lines = [merge._line(m, tmp_path, 0) for m in (with_flows, other)]
-    assert lines[0].content != lines[1].content
-    hosts = dataclasses.replace(with_flows, host={"wall_s": 3})
-    assert merge._line(hosts, tmp_path, 0).content == lines[0].content
+@pytest.mark.parametrize(
+    ("field", "name"), [("flows", "goodput_mbps"), ("links", "dropped_packets"), ("packets", "began_ns")]
+)
+def test_one_trial_with_two_results_is_refused(write, tmp_path, field, name):
+    flow = {"group": "test", "index": 0, "judged": True, "algorithm": "cubic", "start_s": 0, "end_s": 1,
+            "completion_s": None, "bytes": 5, "goodput_mbps": 1.0}  # fmt: skip
+    link = {"link": "one", "direction": "data", "rate_mbps": 10, "out_bytes": 5, "dropped_packets": 0}
+    packets = {"began_ns": 0, "sent": 1, "asked": 0, "columns": ""}
+    whole = dataclasses.replace(measurement(), flows=[flow], links=[link], packets=packets)
+    part = dict(flows=flow, links=link, packets=packets)[field] | {name: 7}
+    other = dataclasses.replace(whole, **{field: part if field == "packets" else [part]})
+    why = refusal(merge.merge, [write("a", [whole]), write("b", [other])], tmp_path / "both")
+    assert "has different results in" in why
+    elsewhere = dataclasses.replace(whole, host={"wall_s": 3})
+    assert merge.merge([write("a", [whole]), write("b", [elsewhere])], tmp_path / "both") == 1
 
 
 @pytest.mark.parametrize("name", ["stack_digest", "kernel_digest", "lab_digest"])

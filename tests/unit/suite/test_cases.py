@@ -1,18 +1,12 @@
-"""How many tests there are, and what pages say about it."""
+"""Which tests there are."""
 
 import argparse
 import dataclasses
-import re
 
-import pytest
 from _pytest.mark.expression import Expression
 
 from conformance.catalogue import documents
 from conformance.suite import cases
-from conformance.support import paths
-
-_ROOT = paths.PACKAGE.parent
-_LIST = _ROOT / "tests" / "golden" / "expected" / "tests-linux-tcp.txt"
 
 
 def options(markers: str) -> argparse.Namespace:
@@ -21,21 +15,8 @@ def options(markers: str) -> argparse.Namespace:
                               confirm=True)  # fmt: skip
 
 
-def said(page: str, form: str) -> int:
-    """Return the number of tests that a page gives for `pytest -m cubic`; `form` has one group."""
-    text = (_ROOT / "docs" / page).read_text(encoding="utf-8")
-    (number,) = re.findall(form, " ".join(text.split()))
-    return int(number)
-
-
-@pytest.mark.slow
-def test_pages_say_how_many_tests_cubic_has():
-    """The golden list has all of them, and also points that `-m cubic` leaves out."""
-    asked = [case.name for case in cases.cases(options("cubic")) if "cubic" in case.markers]
-    listed = {line.rpartition(": ")[0] for line in _LIST.read_text(encoding="utf-8").splitlines()}
-    assert asked and set(asked) <= listed
-    assert said("first-verdict.md", r"all (\d+) tests of CUBIC, use `pytest -m cubic`") == len(asked)
-    assert said("performance.md", r"\| all of `pytest -m cubic`, (\d+) tests") == len(asked)
+def has(expression: Expression, case: cases.QuestionCase) -> bool:
+    return expression.evaluate(lambda name, /, **_: name in case.markers)
 
 
 def names(markers: str, baseline: str | None = None) -> set[str]:
@@ -43,7 +24,7 @@ def names(markers: str, baseline: str | None = None) -> set[str]:
     asked = options(markers)
     asked.baseline = baseline
     expression = Expression.compile(markers)
-    return {case.name for case in cases.cases(asked) if expression.evaluate(cases._Has(case.markers))}
+    return {case.name for case in cases.cases(asked) if has(expression, case)}
 
 
 def test_smoke_tests_and_all_others_are_all():
@@ -95,6 +76,17 @@ def test_a_baseline_is_of_the_points_that_its_algorithm_asks_for(monkeypatch):
     new = dataclasses.replace(before, algorithm="new")
     monkeypatch.setattr(cases.baseline, "read", lambda *_: holding(new))
     assert len(names("new", "before.jsonl")) == len(ships.places)
+
+
+def test_an_algorithm_alone_leaves_out_points_without_a_measured_margin():
+    def bonded(markers, grid=None):
+        asked = options(markers)
+        asked.grid = grid
+        return [case.name for case in cases.cases(asked) if {"cubic", "bonded"} <= set(case.markers)]
+
+    assert not bonded("cubic")
+    assert bonded("cubic and bonded") == bonded("")
+    assert set(bonded("cubic", "batch=10,rates=1:1,reordering=off")) < set(bonded(""))
 
 
 def test_a_grid_may_be_points_of_scenarios():

@@ -138,8 +138,8 @@ def test_a_tree_that_cannot_be_copied_says_why(tmp_path):
 def test_what_is_kept_is_never_mingled(tmp_path):
     files.check_empty(tmp_path / "new")
     files.check_empty(tmp_path)
-    files._aside(tmp_path).mkdir()  # left by a run that was killed
-    files.check_empty(tmp_path)
+    with files.folder(tmp_path):  # as a run leaves it that is killed here
+        files.check_empty(tmp_path)
     (tmp_path / "file").touch()
     assert "is not empty; name another folder" in refusal(files.check_empty, tmp_path)
     assert "Not a directory; name another folder" in refusal(files.check_empty, tmp_path / "file")
