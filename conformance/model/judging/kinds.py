@@ -1,11 +1,15 @@
 """Judge kinds of cells: how much a scheme gets in all cells of a kind, relative to a zone's bases.
 
-One trial of a kind is a trial in each of its cells. Its value is the geometric mean, over the cells, of what the scheme
-got relative to the reference's median there. So a kind has as many values as its cells have trials; a basis has as many
-as the cell in which it has the fewest. These are made of its trials at random, as trials in different cells have
-nothing in common. Medians and rank sums of these values decide as they do in a cell (verdict.py). Spreads of single
-cells average out, so a kind tells shifts that none of its cells does. Which trials of a basis meet is chance, so they
-meet PAIRINGS times, and each time makes a basis: what violates does so by all of them.
+One trial of a kind is a trial with one seed in each of its cells. Its value is the geometric mean, over the cells, of
+what the scheme got relative to the reference's median there. So a kind has as many values as its cells have trials; a
+basis has as many as the cell in which it has the fewest. These are made of its trials at random, as zones do not keep
+seeds. Medians and rank sums of these values decide as they do in a cell (verdict.py). Spreads of single cells average
+out, so a kind tells shifts that none of its cells does. Which trials of a basis meet is chance, so they meet PAIRINGS
+times, and each time makes a basis: what violates does so by all of them.
+
+So kinds are for BBR, whose trials of one seed have little in common: their mean over cells has 1.3 times the variance
+that it would have if they met at random. Of CUBIC and Reno, under random loss from 20 ms on, it is seven times, of at
+most ten (published lines, five trials in each of ten cells): losses of one seed are nearly the same in all cells.
 
 Opposite deviations would cancel in a mean. So a second question asks whether a kind is even: whether its cells' medians
 stand in the same ratio to the reference's. Honest stacks' ratios have a standard deviation of 0.04 (of their
@@ -199,7 +203,7 @@ class Amount(KindRule):
             values = next((basis.values for basis in permitted.bases if basis.reference == name), ())
             if not values:
                 return None
-            # The values are sorted, and the least in one cell are not those of the least in another.
+            # The values are sorted; the least in one cell need not have the seeds of the least in another.
             order = sorted(range(len(values)), key=lambda at: digest.of_value([name, cell.id, at, pairing]))
             drawn = [values[at] for at in order]
             rows.append([_floored(amount) / _floored(permitted.basis.median) for amount in drawn])

@@ -16,9 +16,9 @@ a value for each trial, and is
 A quantity may also be a share of trials, such as that of failures: the rank-sum test of values that are 0 or 1 is
 Fisher's exact test. It has no interval, so it is the same only if every trial is.
 
-Test and interval are exact, the test also with ties; with very many trials, both use the normal approximation. That
-both sides use the same seeds matters only if nothing differs at all: as soon as anything differs, the same random
-numbers meet other packets.
+Test and interval are exact, the test also with ties; with very many trials, both use the normal approximation. Both
+sides use the same seeds, and are not paired: as soon as anything differs, the same random numbers meet other packets.
+What trials of a seed still have in common, such as how many losses they meet, makes both more careful, not less.
 """
 
 import dataclasses

@@ -18,7 +18,7 @@ from conformance.support import files
 from conformance.support.console import table
 
 if TYPE_CHECKING:  # for annotations only: a renderer may name a command's result, but runs no command
-    from conformance.commands.false_alarms import FalseAlarms, ReferenceRun
+    from conformance.commands.false_alarms import FalseAlarms
     from conformance.commands.mutants import Scored
 
 _COLOURS = {MutantOutcome.DETECTED: "green", MutantOutcome.MISSED: "red", MutantOutcome.ERROR: "magenta"}
@@ -36,7 +36,7 @@ def show_scored(scored: "Scored", console: rich.console.Console) -> None:
 
 def show_counted(false_alarms: "FalseAlarms", console: rich.console.Console) -> None:
     """Show the false alarms, and where they were recorded."""
-    show_false_alarms(false_alarms.runs, console)
+    show_false_alarms(false_alarms, console)
     if false_alarms.recorded:
         before = f"; {false_alarms.before} of these runs were made earlier, with the same kernel, lab, stack and zones"
         console.print(f"recorded: {false_alarms.recorded}{before if false_alarms.before else ''}", soft_wrap=True)
@@ -74,8 +74,9 @@ def write(findings: Sequence[MutantFinding], target: pathlib.Path) -> None:
     files.write(target, "\n".join([*lines, "", f"{mutants.score(findings)}."]) + "\n", "name another file with --out")
 
 
-def show_false_alarms(runs: Sequence["ReferenceRun"], console: rich.console.Console) -> None:
+def show_false_alarms(false_alarms: "FalseAlarms", console: rich.console.Console) -> None:
     """Show which runs were false alarms, and an upper bound on their rate."""
+    runs = false_alarms.runs
     for run in runs:
         if run.why:
             what = "error" if run.failed else "false alarm"
@@ -98,5 +99,5 @@ def show_false_alarms(runs: Sequence["ReferenceRun"], console: rich.console.Cons
             f"margin, and the probability of its trials was {near.ratio:.3g} times that of a violation",
             soft_wrap=True,
         )
-    bound = mutants.upper_bound(k, n)
+    bound = false_alarms.at_most_with_95_pct_confidence
     console.print(f"false alarms, with 95 % confidence: at most {bound:.1%} of runs (Clopper-Pearson)", soft_wrap=True)

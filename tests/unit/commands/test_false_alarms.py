@@ -82,7 +82,9 @@ def test_runs_are_counted(made_up, console, wrong, status):
         f"{int(wrong)} of 4 whole runs of the references (cubic {int(wrong)} of 2, reno 0 of 1, bbrv1 0 of 1)" in said
     )
     words = "false alarm: cubic, seeds from 1021: cubic/heatmap 10mbps-20ms-1pct: 0.900, permitted 0.400..0.600"
-    assert (words if wrong else "at most 52.7% of runs") in said
+    assert words in said or not wrong
+    # The first runs of all three share their seeds, so there are two draws, of which one has an alarm or none.
+    assert f"at most {'97.5%' if wrong else '77.6%'} of runs" in said
 
 
 def test_a_run_looks_again_at_what_is_unclear_with_seeds_of_its_own(made_up, console):

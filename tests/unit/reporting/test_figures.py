@@ -14,7 +14,6 @@ from conformance.commands import export, false_alarms, mutants as testing
 from conformance.model.diagnosis import ranking
 from conformance.model.errors import UserError
 from conformance.model.judging.verdict import Status
-from conformance.model.studies import mutants
 from conformance.model.trials.trial import Outcome
 from conformance.reporting import heatmaps
 from conformance.reporting.text import overview
@@ -62,7 +61,8 @@ def test_the_false_alarms_are_those_recorded():
     assert alarms <= false_alarms.MOST * len(runs)
     text = _unwrapped(_MUTANTS)
     assert f"**False alarms: {alarms or 'none'} in {len(runs)} runs**" in text
-    assert f"in at most {100 * mutants.upper_bound(alarms, len(runs)):.1f} % of runs" in text
+    counted = false_alarms.FalseAlarms(runs=tuple(runs), before=0, recorded=None)
+    assert f"in at most {100 * counted.at_most_with_95_pct_confidence:.1f} % of runs" in text
     assert f"{sum(run.trials for run in runs):,} trials" in text
 
 
