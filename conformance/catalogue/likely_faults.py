@@ -138,8 +138,9 @@ class LikelyFaults:
     clauses: tuple[str, ...]
 
     def __str__(self) -> str:
-        each = deviations.load()
-        return f"{self.chapter}: {'; or '.join(str(each[name]) for name in self.names)}: {', '.join(self.clauses)}"
+        each, at = deviations.load(), sections()
+        where = ", ".join(dict.fromkeys(at[name] for name in self.names))
+        return f"{where}: {'; or '.join(str(each[name]) for name in self.names)}: {', '.join(self.clauses)}"
 
 
 def ranked(measured: Mapping[str, float]) -> list[faults.Explanation]:

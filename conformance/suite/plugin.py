@@ -179,14 +179,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if hasattr(config, "workerinput"):
         return
     option = config.option
+    zones = summary.Zones(
+        functools.partial(late.repeated, option) if option.confirm else None,
+        lambda: options.chosen(option).options(),  # a mistake in them is reported at the collection
+        is_smoke=bool(re.search(r"(?<!not )\bsmoke\b", option.markexpr or "")),
+    )
     plugins: dict[str, Any] = {
         "conformance-ticker": Ticker(config),
         "conformance-collected": xdist.Collected(config, _known_markers(config)),
-        "conformance-zones": summary.Zones(
-            functools.partial(late.repeated, option) if option.confirm else None,
-            lambda: options.chosen(option).options(),  # a mistake in them is reported at the collection
-            is_smoke=bool(re.search(r"(?<!not )\bsmoke\b", option.markexpr or "")),
-        ),
+        "conformance-zones": zones,
+        "conformance-first-verdict": summary.FirstVerdict(zones),
     }
     # With a baseline, the stack is compared with its earlier self, but `why` compares with the reference.
     why_too = not (option.no_why or option.baseline)

@@ -8,7 +8,7 @@ import base64
 import collections
 import dataclasses
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
 import pytest
 
@@ -127,16 +127,18 @@ class Zones:
             yield f"nothing was judged, so the exit status is {int(pytest.ExitCode.NO_TESTS_COLLECTED)}:"
             yield from _reasons(self._findings.values())
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if not self._findings:
-            return
+    def first_verdicts(self) -> Iterator[tuple[str, Iterator[str]]]:
+        """Yield each algorithm that a document's clauses judge first, and the lines about it."""
         algorithms = dict.fromkeys(finding.algorithm for finding in self._findings.values() if finding.noun == _CLAUSES)
         for algorithm in algorithms:
             if specification := clauses.first_for(algorithm):
-                terminalreporter.section(f"{algorithm}: what is not kept")
                 findings = [finding for finding in self.settled() if finding.algorithm == algorithm]
-                for line in first_verdict.lines(specification, algorithm, findings, self._options(), self._is_smoke):
-                    terminalreporter.write_line(line)
+                lines = first_verdict.lines(specification, algorithm, findings, self._options(), self._is_smoke)
+                yield algorithm, lines
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self._findings:
+            return
         terminalreporter.section("zones")
         for line in self.lines():
             terminalreporter.write_line(line)
@@ -172,6 +174,21 @@ class Zones:
                 self._not_repeated.append(one_line(f"{what}: not repeated with fresh seeds: {verdict.reason}"))
             else:
                 self._again[name] = verdict
+
+
+class FirstVerdict:
+    """Prints the first verdicts of a session at the very end: after pytest's list of failures, which may be long."""
+
+    def __init__(self, zones: Zones) -> None:
+        self._zones = zones
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)  # around pytest's own, which lists failures last
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+        yield
+        for algorithm, lines in self._zones.first_verdicts():
+            terminalreporter.section(f"{algorithm}: what is not kept")
+            for line in lines:
+                terminalreporter.write_line(line)
 
 
 def _reasons(findings: Iterable[Finding], most: int | None = None) -> Iterator[str]:

@@ -21,10 +21,10 @@ def test_the_mutants_manifest_has_each_deviation_with_its_citation():
     }
 
 
-def test_each_deviation_cites_a_page_or_a_file_of_the_repository():
+def test_each_deviation_that_is_not_made_up_cites_a_page_or_a_file_of_the_repository():
     for name, cited in DEVIATIONS.items():
         files = re.findall(r"(?:adapters|docs)/[\w./-]+", cited)
-        assert files or "https://" in cited, name
+        assert files or "https://" in cited or cited.endswith(": made up"), name
         for file in files:
             assert paths.data(*file.rstrip(".,;").split("/")).is_file(), f"{name}: {file}"
 
