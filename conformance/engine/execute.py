@@ -8,6 +8,7 @@ the tasks. Otherwise, each task would start guests of its own at the end, which 
 
 import collections
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
@@ -60,17 +61,24 @@ class Execution:
         return self._run.progress if self._run is not None else None
 
     def answers(self, budget_s: float | None = None) -> Iterator[Answer]:
-        """Yield an Answer for each piece of the plan's work as it is completed. Raise UserError.
+        """Yield an Answer for each piece of the plan's work as it is completed, and another with all of its trials if
+        a question about several settings had more of them made. Raise UserError.
 
         After `budget_s` seconds, yield only what was completed by then, and the partial measurements of pieces that
         were judged and are still inconclusive.
         """
         assert self._run is not None, "an execution that measures only what is asked for has no order of its own"
+        ends_s = None if budget_s is None else time.monotonic() + budget_s
         for key, measurements in self._run.as_completed(budget_s):
-            judged = self.plan.judged(key, measurements)
-            yield Answer(algorithm=key[0], setting=key[1], measurements=measurements, judged=judged)
-        if budget_s is None:
-            self._run.wait()  # for looks and repeats that follow from the last answers
+            yield self._answer(key, measurements)
+        # for looks and repeats that follow from the last answers
+        self._run.wait(None if ends_s is None else max(ends_s - time.monotonic(), 0.0))
+        for key, measurements in self._follow_ups.done().items():
+            yield self._answer(key, measurements)
+
+    def _answer(self, key: Key, measurements: Sequence[Measurement]) -> Answer:
+        judged = self.plan.judged(key, measurements)
+        return Answer(algorithm=key[0], setting=key[1], measurements=measurements, judged=judged)
 
     def ask(self, question: Question) -> Judged:
         """Wait for the measurements that a question rests on, make more while it is unclear, and judge it.
@@ -243,6 +251,12 @@ class FollowUps:
                 for key, number in numbers.items()
             }
         return _results(tasks)
+
+    def done(self) -> dict[Key, Sequence[Measurement]]:
+        """Return the measurements of each key's last further look that is complete by now. Raise UserError."""
+        with self._lock:
+            futures = {key: [task.future for task in tasks if task.future.done()] for key, tasks in self._looks.items()}
+        return {key: of[-1].result() for key, of in futures.items() if of}
 
     def repeats(self, keys: Iterable[Key]) -> dict[Key, Sequence[Measurement]]:
         """Wait for the tasks that repeat these keys, if there are any; return their measurements. Raise UserError."""

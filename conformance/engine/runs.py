@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import itertools
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
@@ -210,11 +211,12 @@ class Run:
                 elif task.unclear is not None:
                     yield task.key, task.unclear
 
-    def wait(self) -> None:
-        """Wait until everything is measured or has failed."""
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Wait until everything is measured or has failed, or so long."""
+        ends_s = None if timeout_s is None else time.monotonic() + timeout_s
         # The tasks that follow from a task are in the list before its future is done.
         for task in self._tasks:
-            concurrent.futures.wait([task.future])
+            concurrent.futures.wait([task.future], None if ends_s is None else max(ends_s - time.monotonic(), 0.0))
 
     def close(self) -> None:
         self._cancelled.set()

@@ -7,15 +7,21 @@ import fake_room
 import pytest
 from helpers import at_once, line, refusal
 
-from conformance.catalogue import documents
-from conformance.catalogue.questions import cell_questions, split_questions
+from conformance.catalogue import documents, scenarios
+from conformance.catalogue.questions import cell_questions, split_questions, zone_questions
+from conformance.commands.measuring import source
 from conformance.engine import benches, execute
+from conformance.engine.benches import Means
 from conformance.engine.execute import Execution
+from conformance.model.errors import UserError
 from conformance.model.judging import seeds
-from conformance.model.judging.session import plan
+from conformance.model.judging.session import Session, plan
 from conformance.model.judging.verdict import Status
+from conformance.model.judging.zone import AT_1_MS, kind_of
 from conformance.model.split.split_zone import PathCheck
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.results import store
+from conformance.support.console import Console
 
 HEATMAP, LOSS = documents.zone_of("cubic"), documents.zone_of("cubic", "loss")
 CELLS = tuple(c for c, permitted in HEATMAP.intervals.items() if permitted.counted and LOSS.intervals[c].counted)
@@ -164,6 +170,41 @@ def test_checks_of_several_settings_are_looked_at_again_in_few_guests(
     if workers == 1 and not again:  # two workers race, because fake trials take no time
         # Cells and paths cannot share a guest; each may come back once.
         assert room.starts <= 4 and (kind != "unclear" or room.starts < before.starts)
+
+
+@pytest.fixture(scope="module")
+def of_kinds():
+    """Return a plan about a kind of cells of BBRv3."""
+    zone = documents.zone_of("bbrv3", profile="packets")
+    cells = [cell for cell in zone.places if cell.bandwidth_mbps == 10 and kind_of(cell, zone.metric) == AT_1_MS]
+    questions = zone_questions(zone, [scenarios.setting(zone.profile, cell) for cell in cells])
+    return plan(questions, trials=5, most_trials=20)
+
+
+def findings_of_a_command(asked, path, budget_s=None):
+    means = Means(results=path, notes=ConsoleNotes(Console()), workers=1)
+    return Session(plan=asked, confirms=False).findings(source(benches.find(), means, left_s=lambda: budget_s))
+
+
+@pytest.mark.parametrize(("kind", "budget_s"), [("unclear", None), ("clear later", None), ("clear later", PATIENCE_S)])
+def test_a_command_judges_a_kind_of_cells_by_all_of_its_trials_as_pytest_does(
+    session, of_kinds, tmp_path, kind, budget_s
+):
+    by_pytest, *_ = session(kind, of_kinds)
+    found = findings_of_a_command(of_kinds, tmp_path / "command.jsonl", budget_s)
+    assert [finding.verdict for finding in found] == [by_pytest[asked].verdict for asked in of_kinds.questions]
+    assert max(finding.verdict.n for finding in found) > 5
+
+
+def test_a_further_look_that_cannot_be_made_is_no_verdict_of_an_earlier_one(of_kinds, tmp_path):
+    class Full(fake_room.Room):
+        def made(self, trial):
+            if trial.seed >= of_kinds.first_seed + of_kinds.looks[0]:
+                raise UserError("the disk is full")
+            return super().made(trial)
+
+    fake_room.install("unclear", Full)
+    assert "the disk is full" in refusal(findings_of_a_command, of_kinds, tmp_path / "r.jsonl")
 
 
 @pytest.mark.slow
