@@ -3,7 +3,8 @@
 They are measured again with fresh seeds, as every other new violation was.
 """
 
-from collections.abc import Collection
+import dataclasses
+from collections.abc import Mapping
 
 from conformance.commands.measuring import source
 from conformance.engine import benches
@@ -18,12 +19,17 @@ from conformance.suite.summary import Name
 from conformance.support.console import Console, count
 
 
-def repeated(option: Options, names: Collection[Name]) -> dict[Name, Verdict]:
-    """Ask the questions with these names again, with fresh seeds, and return the verdicts. Raise UserError."""
-    questions = [case.question for case in cases(option) if case.question.name in names]
+def repeated(option: Options, families: Mapping[Name, int]) -> dict[Name, Verdict]:
+    """Ask the questions with these names again, with fresh seeds, and return the verdicts. Raise UserError.
+
+    `families`: {name: the size of its family in the session}.
+    """
+    questions = [case.question for case in cases(option) if case.question.name in families]
     notes = ConsoleNotes(Console())
     notes.say(f"{count(len(questions), 'new violation')}: measuring again with fresh seeds")
     means = Means(results=option.results, workers=option.workers, notes=notes)
     measure = source(benches.find(chosen(option)), means)
-    answers = session.repeats(plan_of(questions, option), questions, measure)
+    planned = plan_of(questions, option)
+    planned = dataclasses.replace(planned, families={q: families[q.name] for q in planned.questions})
+    answers = session.repeats(planned, questions, measure)
     return {answer.question.name: answer.verdict for answer in answers}

@@ -8,7 +8,7 @@ import base64
 import collections
 import dataclasses
 import pickle
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pytest
 
@@ -60,12 +60,13 @@ def _at(finding: Finding) -> str:
 class Zones:
     """Collects the verdicts of a session, including those of its workers.
 
-    `repeat` repeats violations with fresh seeds, and returns the verdicts on these; it is None if nothing is to be
-    repeated. `options` returns those that choose the stack. `is_smoke`: whether only the smoke tier was asked.
+    `repeat` repeats violations with fresh seeds, given {name: size of its family}, and returns the verdicts on these;
+    it is None if nothing is to be repeated. `options` returns those that choose the stack. `is_smoke`: whether only the
+    smoke tier was asked.
     """
 
     def __init__(
-        self, repeat: Callable[[Collection[Name]], Mapping[Name, Verdict]] | None = None,
+        self, repeat: Callable[[Mapping[Name, int]], Mapping[Name, Verdict]] | None = None,
         options: Callable[[], str] = str, is_smoke: bool = False,
     ) -> None:  # fmt: skip
         self._measure_again, self._options, self._is_smoke = repeat, options, is_smoke
@@ -158,7 +159,7 @@ class Zones:
         if not new or self._measure_again is None:
             return
         try:
-            again = self._measure_again(new.keys())
+            again = self._measure_again({name: finding.family for name, finding in new.items()})
         except UserError as error:
             self._not_repeated.append(f"not repeated with fresh seeds: {mistake(error)}")
             return

@@ -521,7 +521,7 @@ def test_what_only_holm_finds_is_repeated_too(shown_again, status, line):
     zones, asked = late_zones(lambda found: asked.append(found) or {LATE: verdict}), []
     session = ended()
     zones.pytest_sessionfinish(session)
-    assert asked == [{LATE}]
+    assert asked == [{LATE: 67}]
     assert session.exitstatus == status
     assert next(zones.lines()) == f"zone cubic/heatmap: {line}"
 
