@@ -33,7 +33,6 @@ from conformance.support.notes import Notes
 Said = tuple[list[str], str, int, int]
 
 _K = TypeVar("_K")
-_V = TypeVar("_V")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -227,7 +226,7 @@ def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, mea
     def judge(choice: Choice, ids: tuple[str, ...], confirms: bool = False) -> tuple[int, dict[str, Finding]]:
         ran = clause.run(
             ids or options.clauses, [bug.algorithm], choice, means, mutant=None, trials=5, first_seed=seeds.JUDGED,
-            most_trials=None, record=False, confirms=confirms,
+            most_trials=None, record=False, confirms=confirms, beside=options.clauses,
         )  # fmt: skip
         if all(finding.confirmed.status is Status.ERROR for finding in ran.findings):
             raise UserError(f"no trial of a build comes to its end: {ran.findings[0].confirmed.reason}")
@@ -235,12 +234,12 @@ def _clauses(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, mea
         for finding in ran.findings:
             network = clauses.rule(finding).where
             most[network] = max(most[network], finding.confirmed.n)
-        return most.total(), {of.verdict.zone_id: of for of in ran.against}
+        return most.total(), {of.verdict.zone_id: of for of in clauses.likeliest_first(ran.findings)}
 
     trials, against = _apart(judge, choices)
     if against:
-        more, against = judge(choices[0], tuple(against), confirms=True)
-        trials += more
+        more, again = judge(choices[0], tuple(against), confirms=True)
+        trials, against = trials + more, _against(again)
     if not against:
         return [], "the clauses say the same of both builds", trials, 0
     first = next(iter(against.values()))
@@ -259,8 +258,7 @@ def _zones(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, means
             ),
             means,
         )  # fmt: skip
-        bad = [finding for finding in judged.findings if finding.confirmed.status.against]
-        return len(judged.measurements), {(of.verdict.zone_id, of.verdict.place.id): of for of in bad}
+        return len(judged.measurements), {(of.verdict.zone_id, of.verdict.place.id): of for of in judged.findings}
 
     trials, against = _apart(judge, choices)
     if not against:
@@ -270,15 +268,32 @@ def _zones(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, means
 
 
 def _apart(
-    judge: Callable[[Choice, tuple[_K, ...]], tuple[int, dict[_K, _V]]], choices: tuple[Choice, Choice]
-) -> tuple[int, dict[_K, _V]]:
-    """Return the number of trials, and what speaks against the buggy build but not against the fixed one.
+    judge: Callable[[Choice, tuple[_K, ...]], tuple[int, dict[_K, Finding]]], choices: tuple[Choice, Choice]
+) -> tuple[int, dict[_K, Finding]]:
+    """Return the number of trials, and what speaks against the buggy build and surely not against the fixed one.
 
     `judge(choice, names)` returns both of one build. `names`: what spoke against the buggy build; none for that itself.
     """
     buggy, fixed = choices
-    trials, against = judge(buggy, ())
+    trials, findings = judge(buggy, ())
+    against = _against(findings)
     if not against:
         return trials, against
     more, also = judge(fixed, tuple(against))
-    return trials + more, {name: of for name, of in against.items() if name not in also}
+    return trials + more, {name: of for name, of in against.items() if name in also and _cleared(also[name])}
+
+
+def _against(findings: dict[_K, Finding]) -> dict[_K, Finding]:
+    return {name: finding for name, finding in findings.items() if finding.confirmed.status.against}
+
+
+def _cleared(finding: Finding) -> bool:
+    """Return whether a build does nothing wrong, as far as all of its trials tell: it passes, or its median is inside
+    what is permitted, which zones call compatible, or no trial shows what is judged.
+
+    What else is open may be a violation that was missed by chance, of both builds.
+    """
+    verdict = finding.confirmed
+    is_known = verdict.known_interval is not None and verdict.p is None
+    inside = is_known and all(value in verdict.permitted for value in verdict.values)
+    return verdict.status.passes or inside or (verdict.hidden and verdict.value is None)

@@ -145,12 +145,13 @@ def show(clause_id: str) -> ShownClause:
 
 def run(
     what: Sequence[str], algorithms: Sequence[str], choice: Choice, means: Means, *, mutant: str | None, trials: int,
-    first_seed: int, most_trials: int | None, record: bool, confirms: bool = True,
+    first_seed: int, most_trials: int | None, record: bool, confirms: bool = True, beside: Sequence[str] | None = None,
 ) -> ClauseVerdicts:  # fmt: skip
     """Judge a stack by clauses, which are given by id or by specification. Raises UserError.
 
     `mutant`: judge this mutant of the corpus instead of a stack. `record`: keep the verdicts in clauses/record.json.
-    `confirms`: repeat violations.
+    `confirms`: repeat violations. `beside`: the clauses that share the chance of a false alarm, given as `what` is; by
+    default, those alone that are judged.
     """
     who, bench = choice.stack, None
     if mutant is not None:
@@ -173,6 +174,7 @@ def run(
     planned = plan(
         questions, trials=trials, most_trials=last_look(trials, most_trials), first_seed=first_seed,
         work=[question.key for question in questions if question.rule.judgeable],
+        beside=() if beside is None else questions_about(bench, called, beside, algorithms),
     )  # fmt: skip
     planned.refuse_blind()
     session = Session(plan=planned, confirms=confirms)

@@ -1,17 +1,24 @@
 """`dev bugs run`: which judgements an entry goes through."""
 
+import dataclasses
 import json
 
+import fake_room
 import pytest
+import senders
+from test_clause_command import HALVES, Packets
 
 from conformance.catalogue import bugs
-from conformance.commands import bugs as command
+from conformance.commands import bugs as command, clause
 from conformance.commands.bugs import BugsOptions
 from conformance.commands.result import printed
-from conformance.engine.benches import Means
+from conformance.engine.benches import Choice, Means
 from conformance.model.diagnosis import by_trial
 from conformance.model.errors import UserError
+from conformance.model.judging.session import Session
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import schema
+from conformance.support.console import Console
 
 (CUBIC,), (BBR,), (SHAM,) = (bugs.chosen([name]) for name in ("QUINN-FC", "NGTCP2-BBRFULL", "QUINN-SHAM"))
 
@@ -93,6 +100,67 @@ def test_a_build_may_be_a_kernel_that_the_user_built(monkeypatch):
         command._compare(bug, choices, BugsOptions(trees={}, budget_s=None), Means(results="", notes=Quiet()))
     # A kernel of the choice would be that of both sides.
     assert compared == [("linux-tcp", "linux-tcp@cubic-idle", None)]
+
+
+class Unsettled(Packets):
+    """A room whose sender halves in every other trial, and in none from the seed `kind` on."""
+
+    def made(self, trial):
+        return Packets("0.7" if trial.seed % 2 or trial.seed >= float(self.kind) else "0.5").made(trial)
+
+
+class Lossless(Packets):
+    """A room whose sender loses nothing, so that the clause is about nothing that it does."""
+
+    def made(self, trial):
+        kept = senders.packets(senders.Sender(), one_way_s=0.02, bytes_per_s=1.25e6).to_json()
+        return dataclasses.replace(super().made(trial), packets=kept)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fixed", "caught"),
+    [
+        (Packets("0.5"), True),
+        (Packets("0.7"), False),
+        (Unsettled("1018"), False),
+        (Unsettled("1021"), True),
+        (Lossless("0.5"), True),
+    ],
+)
+def test_a_clause_catches_a_bug_if_it_clears_the_fixed_build(monkeypatch, tmp_path, fixed, caught):
+    (bug,) = bugs.chosen(["QUICGO-SPURIOUS"])
+    rooms = {"a": Packets("0.7"), "b": fixed}
+
+    def bench(choice):
+        return fake_room.bench_of(rooms[choice.kernel], lab_digest=choice.kernel * 16)
+
+    monkeypatch.setattr(command.benches, "find", bench)
+    choices = [Choice(kernel=name) for name in rooms]
+    options = BugsOptions(trees={}, budget_s=None, clauses=(HALVES,))
+    means = Means(results=tmp_path / "r.jsonl", notes=ConsoleNotes(Console()))
+    by, *_ = command._clauses(bug, choices, options, means)
+    assert by == [HALVES] * caught
+
+
+def test_a_violation_is_repeated_as_one_of_all_clauses(monkeypatch, tmp_path):
+    """Alone, it would come from fewer trials: each of the two times a clause needs only half of the evidence."""
+    families = []
+
+    def findings(self, source):
+        families.append({question.id: family for question, family in self.plan.families.items()})
+        return []
+
+    fake_room.install("0.7", Packets, monkeypatch.setattr)
+    monkeypatch.setattr(Session, "findings", findings)
+    means = Means(results=tmp_path / "r.jsonl", notes=Quiet())
+    for beside in (None, [], ["rfc9002"]):
+        clause.run(
+            [HALVES], ["reno"], Choice(), means, mutant=None, trials=5, first_seed=1001, most_trials=None,
+            record=False, beside=beside,
+        )  # fmt: skip
+    alone, of_all, of_one = (family[HALVES] for family in families)
+    assert alone == 1 and 1 < of_one < of_all
 
 
 def test_what_a_run_prints_satisfies_its_schema():
