@@ -8,19 +8,24 @@ that.
 
 import collections
 import dataclasses
+import math
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from conformance.catalogue import derive, documents, own_kind, scenarios
 from conformance.model.errors import UserError, located
 from conformance.model.judging import zone as zones
-from conformance.model.judging.question import Key
-from conformance.model.judging.zone import Zone
+from conformance.model.judging.question import Key, Measured, Question, Rule
+from conformance.model.judging.verdict import Status, Verdict
+from conformance.model.judging.zone import NO_MARGIN, Interval, Zone
 from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import SHORT_DIGEST, Measurement, Outcome, Scheme
 from conformance.results import store
 from conformance.support.console import one_line
+
+#: what is said of places that nothing judges because the baseline measured them in vain
+LOST = "without baseline, as a trial of it timed out, failed or ended in an error there"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,9 +47,55 @@ class Baseline:
             for was in self.schemes
         )
 
+    def lost_questions(self, profile: str) -> list[tuple[str, Question]]:
+        """Return [(kind, Question)] about what is lost, of all kinds that judge a stack under `profile`."""
+        return [
+            (kind, Question(rule=LostRule(f"{algorithm}/{_stem(kind)}", s.point), algorithm=algorithm, settings=(s,)))
+            for kind, under in documents.kinds(profile).items()
+            for algorithm, s in sorted(self.lost, key=lambda key: (key[0], type(key[1].point).__name__, key[1].point))
+            if s.profile == under
+        ]
+
     def lost_of(self, zone: Zone) -> list[Point]:
         """Return the places that a zone would judge if nothing were lost."""
         return sorted(s.point for algorithm, s in self.lost if (algorithm, s.profile) == (zone.algorithm, zone.profile))
+
+
+@dataclasses.dataclass(frozen=True)
+class LostRule(Rule):
+    """A place that a zone would judge if the baseline had not measured it in vain; so it stays open."""
+
+    zone_id: str
+    at: Point
+
+    @property
+    def id(self) -> str:
+        return self.zone_id
+
+    @property
+    def place(self) -> Point:
+        return self.at
+
+    @property
+    def judgeable(self) -> bool:
+        return False
+
+    def judge(self, measured: Measured, family: int, more: bool) -> Verdict:
+        return Verdict(
+            status=Status.INCONCLUSIVE, zone_id=self.id, place=self.at, reason=LOST, hidden=True,
+            permitted=Interval(low=0.0, high=math.inf, bases=(), margin=NO_MARGIN),
+        )  # fmt: skip
+
+    def fewest(self, family: int, least: int = 1) -> int:
+        return least
+
+    def lines(self, verdict: Verdict, before: str | None = None) -> list[tuple[str, str]]:
+        return []
+
+
+def _stem(kind: str) -> str:
+    """Return what a baseline's zone of a kind is called, after its algorithm."""
+    return f"{kind}-baseline"
 
 
 def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[str, Zone]]:
@@ -61,7 +112,7 @@ def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[st
             if not held:
                 continue
             document = derive.derive(
-                held, algorithm, "as it was", documents.metric_of(kind), under, f"{kind}-baseline", baseline=True
+                held, algorithm, "as it was", documents.metric_of(kind), under, _stem(kind), baseline=True
             )
             zone = zones.from_json(document, f"baseline, {algorithm}")
             # A baseline has no smoke cells of its own, so it gets those of the algorithm's zone, if there is one.
@@ -120,7 +171,8 @@ def read(path: pathlib.Path | str, stack: str, profile: str) -> Baseline:
         )
     # Trials that were unsupported or an error then make no baseline, nor does any cell that has one of them.
     bad = [m for m in measurements if m.outcome is not Outcome.OK]
-    lost = _keys(_as_judged([m for m in bad if m.outcome is not Outcome.UNSUPPORTED]))
+    enough = _keys(m for m in measurements if m.setting.profile == profile) | _keys(_enough(measurements))
+    lost = _keys(_as_judged([m for m in bad if m.outcome is not Outcome.UNSUPPORTED])) & enough
     unusable = _keys(bad)
     with located(path):
         derived = zones_of([m for m in measured if (m.scheme.algorithm, m.setting) not in unusable], profile)

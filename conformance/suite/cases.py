@@ -11,6 +11,7 @@ from typing import Any
 from _pytest.mark.expression import Expression
 
 from conformance.catalogue import baseline, clauses, documents, scenarios
+from conformance.catalogue.baseline import Baseline
 from conformance.catalogue.questions import cell_questions, split_questions, zone_questions
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
@@ -39,28 +40,24 @@ class QuestionCase:
     markers: tuple[str, ...]
 
 
-def grid_and_zones(option: Options) -> tuple[str, list[tuple[str, Zone]]]:
-    """Return the requested grid, and (kind, Zone) of each zone that judges the stack. Raise UserError if no zone has a
-    cell that the grid names.
-    """
-    grid = grids.FULL if option.grid is None else option.grid
-    profile = options.profile(option)
+def baseline_of(option: Options) -> Baseline | None:
+    """Return the baseline that is asked for, if one is. Raise UserError."""
     if option.baseline == "":
         raise UserError("--baseline is empty", "name a results file, or leave it out")
-    if option.baseline:
-        zones = baseline.read(option.baseline, options.stack_name(option), profile).zones
-    else:
-        zones = documents.judging(profile)
-    grids.check(grid, [zone for _, zone in zones])
-    return grid, zones
+    if not option.baseline:
+        return None
+    return baseline.read(option.baseline, options.stack_name(option), options.profile(option))
 
 
 def cases(option: Options) -> Iterator[QuestionCase]:
     """Yield the cases of clauses, then those of zones, algorithm by algorithm.
 
-    Raise UserError for a mistake in the options.
+    Raise UserError for a mistake in the options, such as a cell that no zone has.
     """
-    grid, zones = grid_and_zones(option)
+    before = baseline_of(option)
+    grid = grids.FULL if option.grid is None else option.grid
+    zones = before.zones if before else documents.judging(options.profile(option))
+    grids.check(grid, [zone for _, zone in zones])
     zones = [(kind, zone if zone.of_cells else _asked_of(option, kind, zone)) for kind, zone in zones]
     stack = options.stack_name(option)
     splits = {} if option.baseline else documents.split_checks(options.profile(option))
@@ -74,6 +71,8 @@ def cases(option: Options) -> Iterator[QuestionCase]:
         yield from _kind_cases([(kind, zone) for kind, zone in of_algorithm if zone.by_kind], grid, stack, option)
         yield from _cell_cases([(kind, zone) for kind, zone in of_algorithm if not zone.by_kind], grid, stack)
         yield from _split_cases(by_algorithm.get(algorithm, ()), option, stack)
+    if before:
+        yield from _lost_cases(before, option, grid, stack)
 
 
 def _clause_cases(option: Options, stack: str) -> Iterator[QuestionCase]:
@@ -108,18 +107,24 @@ def _asked_of(option: Options, kind: str, zone: Zone) -> Zone:
     Its marker, --grid, or the absence of -m ask for all points; an algorithm's marker alone asks for some of them
     (documents.by_algorithm): of a baseline, for those that it asks for of the zone that ships.
     """
-    words = _words(option)
-    if not words or option.grid is not None or documents.marker(kind) in words:
+    if _asks_for_all(option, kind):
         return zone
     if not option.baseline:
         return documents.by_algorithm(zone)
-    ships = [
-        documents.by_algorithm(judging_zone)
-        for of, judging_zone in documents.judging(options.profile(option))
-        if (of, judging_zone.algorithm) == (kind, zone.algorithm)
-    ]
+    ships = [documents.by_algorithm(of) for of in _shipped(option, kind, zone.algorithm)]
     kept = {place: of for place, of in zone.intervals.items() if not ships or place in ships[0].intervals}
     return dataclasses.replace(zone, intervals=kept, smoke=())
+
+
+def _asks_for_all(option: Options, kind: str) -> bool:
+    words = _words(option)
+    return not words or option.grid is not None or documents.marker(kind) in words
+
+
+def _shipped(option: Options, kind: str, algorithm: str) -> list[Zone]:
+    """Return the zone that ships of a kind and an algorithm, if there is one."""
+    judging = documents.judging(options.profile(option))
+    return [zone for of, zone in judging if (of, zone.algorithm) == (kind, algorithm)]
 
 
 def _beside_clauses(zones: list[tuple[str, Zone]]) -> list[tuple[str, Zone]]:
@@ -205,6 +210,18 @@ def _split_cases(checks: Iterable[SplitCheck], option: Options, stack: str) -> I
     for question in split_questions(checks, points):
         about = f"{question.algorithm}-{question.place.id}"
         yield _case(SPLIT, about, stack, question, question.algorithm, SPLIT, "full")
+
+
+def _lost_cases(before: Baseline, option: Options, grid: str, stack: str) -> Iterator[QuestionCase]:
+    """Yield the cases of places that a baseline measured in vain, of those that would be asked for."""
+    for kind, question in before.lost_questions(options.profile(option)):
+        place, algorithm = question.place, question.algorithm
+        ships = _shipped(option, kind, algorithm)
+        of_algorithm = [of if _asks_for_all(option, kind) else documents.by_algorithm(of) for of in ships]
+        if not grids.within(grid, [place]) or any(place not in zone.intervals for zone in of_algorithm):
+            continue
+        tiers = ("full", "smoke") if any(place in zone.smoke for zone in of_algorithm) else ("full",)
+        yield _case(kind, f"{algorithm}-{place.id}", stack, question, algorithm, documents.marker(kind), *tiers)
 
 
 def kinds() -> list[str]:

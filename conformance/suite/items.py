@@ -88,8 +88,10 @@ class JudgedItem(pytest.Item):
 
     def headline(self) -> str:
         """Return the first line about a violation: the scheme, the verdict, the zone and the place."""
-        scheme = next(iter(self.measured.values()))[0].trial.scheme
-        return self.rule.headline(scheme.id, self.finding.verdict)
+        finding = self.finding
+        # A place that the baseline lost is not measured.
+        scheme = finding.scheme or f"{finding.algorithm}/{self.options.stack}"
+        return self.rule.headline(scheme, finding.verdict)
 
     def lines(self) -> list[tuple[str, str]]:
         """Return (title, text) of what a person needs to know about the verdict: measured, permitted, basis."""

@@ -13,7 +13,7 @@ from conformance.model.judging.question import Question
 from conformance.model.judging.session import Judged, Plan, plan
 from conformance.model.judging.verdict import last_look
 from conformance.results.store import Store
-from conformance.suite.cases import grid_and_zones
+from conformance.suite.cases import baseline_of
 from conformance.suite.options import Options, chosen
 
 
@@ -41,9 +41,10 @@ def plan_of(
 def kernel_notes(plan: Plan, option: Options, bench: Bench, store: Store) -> list[str]:
     """Return lines about results and baselines of other kernels. Raise UserError for a baseline that cannot be used."""
     wanted = {question.id for question in plan.questions}
-    zones = [zone for _, zone in grid_and_zones(option)[1] if zone.id in wanted] if option.baseline else []
-    before = baseline.kernel_notes(option.baseline, zones, bench.scheme) if option.baseline else ()
-    return [*before, *unused.lines(plan, bench, store)]
+    before = baseline_of(option)
+    zones = [zone for _, zone in before.zones if zone.id in wanted] if before else []
+    notes = baseline.kernel_notes(option.baseline, zones, bench.scheme) if before else ()
+    return [*notes, *unused.lines(plan, bench, store)]
 
 
 class PytestSession:

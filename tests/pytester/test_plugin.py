@@ -377,6 +377,22 @@ def test_a_baseline_takes_the_place_of_the_zone(suite, pytester):
     result.stderr.fnmatch_lines(["ERROR: now.jsonl has no measurements of stack linux-tcp under profile atc25*"])
 
 
+def test_a_cell_that_the_baseline_lost_is_open(suite, pytester):
+    base = "-m", "cubic and (heatmap or loss)", "--grid", "10mbps-20ms-4pct,10mbps-40ms-4pct"
+    suite(*base, "--trials", "20", "--results", "before.jsonl")
+    before = pytester.path / "before.jsonl"
+    first, *others = before.read_text().replace('"stack":"fake"', '"stack":"linux-tcp"').splitlines(keepends=True)
+    before.write_text("".join([first.replace('"outcome":"ok"', '"outcome":"timeout"'), *others]))
+    again = "-m", base[1], "--baseline", "before.jsonl", "-rs", "--results", "now.jsonl"
+    result = suite(*again)
+    result.assert_outcomes(passed=2, skipped=2)
+    lost = "inconclusive: without baseline, as a trial of it timed out, failed or ended in an error there"
+    result.stdout.fnmatch_lines(["zone cubic/heatmap-baseline: 1 inconclusive, 1 conforms", f"SKIPPED*2*{lost}"])
+    strict = suite(*again, "--fail-inconclusive")
+    strict.assert_outcomes(passed=2, failed=2)
+    strict.stdout.fnmatch_lines(["cubic/linux-tcp inconclusive zone cubic/heatmap-baseline at 10mbps-*: without*"])
+
+
 def test_the_stack_is_called_what_its_manifest_calls_it_whatever_its_folder(tmp_path):
     """A baseline is found by the stack's name, and docs/ci.md's adapter lies in a folder called conformance."""
     folder = tmp_path / "conformance"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich.console
 
-from conformance.catalogue import documents
+from conformance.catalogue import baseline, documents
 from conformance.catalogue.clauses import rule as rule_of
 from conformance.model.judging.expectation import UNEXPLAINED, Surprise
 from conformance.model.judging.session import Finding
@@ -34,7 +34,6 @@ if TYPE_CHECKING:  # for annotations only: a renderer may name a command's resul
 #: most findings, and most unmeasured cells, that are named; the site has the others
 _MOST_NAMED = 20
 _MOST_UNMEASURED = 6
-_LOST = "without baseline, as a trial of it timed out, failed or ended in an error there"
 #: decimals of values and bounds in a sentence; there are more if these do not tell them apart
 _DIGITS = 3
 #: the indentation of a line that continues the one before
@@ -151,7 +150,7 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
         yield from map(quote, _clauses(outcome.clauses))
     for judged in outcome.judged:
         parts = [counts(finding.verdict.status for finding in judged.findings) or "nothing measured"]
-        for places, what in ((judged.unmeasured, "not measured in time"), (judged.lost, _LOST)):
+        for places, what in ((judged.unmeasured, "not measured in time"), (judged.lost, baseline.LOST)):
             if places:
                 named = ", ".join(cell.id for cell in places[:_MOST_UNMEASURED])
                 more = ", ..." if len(places) > _MOST_UNMEASURED else ""
