@@ -5,7 +5,7 @@ import xml.etree.ElementTree as xml
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from conformance.catalogue import clauses
+from conformance.catalogue import baseline, clauses
 from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import Says
 from conformance.model.networks.place import Point
@@ -34,6 +34,8 @@ def render(outcome: "GateResult", words: Callable[[Finding], str]) -> bytes:
             _say(case, finding, outcome.strict, words(finding))
         for cell in judged.unmeasured:
             _leave_out(_case(suite, judged, cell), outcome.strict)
+        for cell in judged.lost:
+            _leave_out(_case(suite, judged, cell), outcome.strict, "without baseline", baseline.LOST)
         _count(suite)
     if outcome.features is not None:
         _features(root, outcome.features.compared)
@@ -80,10 +82,11 @@ def _say(case: xml.Element, finding: Finding, strict: bool, words: str) -> None:
         xml.SubElement(case, kind, type=status, message=_xml(words))
 
 
-def _leave_out(case: xml.Element, strict: bool) -> None:
-    """Say that there was no time for a case."""
-    kind = "failure" if strict else "skipped"
-    xml.SubElement(case, kind, type="not measured", message="not measured in time")
+def _leave_out(
+    case: xml.Element, strict: bool, why: str = "not measured", message: str = "not measured in time"
+) -> None:
+    """Say that a case was not judged, by default because there was no time for it."""
+    xml.SubElement(case, "failure" if strict else "skipped", type=why, message=message)
 
 
 def _count(suite: xml.Element) -> None:

@@ -322,7 +322,14 @@ def test_cells_that_the_baseline_lost_are_named_and_fail_a_strict_gate(run, tmp_
     assert "(2 without baseline)" in done.output
     zone, _ = schema.load("gate", tmp_path / "out" / "gate.json")["zones"]
     assert zone["without_baseline"] == cells[:1]
+
+    def lost_in_junit():
+        suite = next(xml.parse(tmp_path / "out/junit.xml").iter("testsuite"))
+        return {case.get("name"): case[-1].tag for case in suite if case[-1].get("type") == "without baseline"}
+
+    assert lost_in_junit() == {cells[0]: "skipped"}
     assert run(*options, "--fail-inconclusive").exit_code == 4
+    assert lost_in_junit() == {cells[0]: "failure"}
 
 
 def test_an_algorithm_of_the_baseline_that_is_not_offered_any_more_does_not_pass(run):
