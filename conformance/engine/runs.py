@@ -85,7 +85,8 @@ class Controls:
                 outcomes |= earlier.control.trials
         missing = [seed for seed in dict.fromkeys((trial.seed, *seeds)) if seed not in outcomes]
         outcomes |= self._outcomes(bench, algorithm, trial.setting, missing, cancelled)
-        if trial.seed not in outcomes:
+        # A control that was cut short would stay so: what is kept with one is not made again.
+        if trial.seed not in outcomes or cancelled.is_set():
             return failed
         return dataclasses.replace(failed, control=Control(scheme=scheme, trials=dict(sorted(outcomes.items()))))
 
