@@ -34,9 +34,9 @@ from conformance.model.diagnosis.blame import Blame, NotAttributed
 from conformance.model.errors import UserError
 from conformance.model.judging import expectation, grid as grids, seeds
 from conformance.model.judging.expectation import Expected, Known, Surprise
-from conformance.model.judging.failing import leaves_open
+from conformance.model.judging.failing import Failures, leaves_open
 from conformance.model.judging.question import Key, Question
-from conformance.model.judging.session import Answer, Event, Finding, Plan, Session, plan
+from conformance.model.judging.session import Answer, Event, Finding, Plan, Session, failures, plan
 from conformance.model.judging.verdict import ALPHA, Status, ZoneSide, last_look
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Point
@@ -236,8 +236,8 @@ class GateResult(Result):
     SCHEMA = "gate"
     VERSION = 3
     SHOWN = (
-        "status=ending", "strict", "baseline", "false_alarms", "features=moved_features", "evidence", "clauses",
-        "spent", "zones",
+        "status=ending", "strict", "baseline", "false_alarms", "failures", "features=moved_features", "evidence",
+        "clauses", "spent", "zones",
     )  # fmt: skip
 
     judged: tuple[ZoneResult, ...]
@@ -304,6 +304,11 @@ class GateResult(Result):
         return [finding for finding in self.findings if leaves_open(finding.last, finding.expected)]
 
     @property
+    def failures(self) -> list[Failures]:
+        """Algorithms of which too many trials failed for chance, in all places together."""
+        return failures((*self.findings, *(self.clauses.findings if self.clauses else ())))
+
+    @property
     def evidence(self) -> GateEvidence:
         """How many verdicts were asked for and are decided: those at smoke cells or, without any, all that count."""
         return evidence(self.judged, self.needed)
@@ -352,7 +357,7 @@ class GateResult(Result):
         """
         clauses = self.clauses or Clauses(findings=(), unmeasured=())
         others = [f for f in (*self.findings, *clauses.findings) if not f.as_expected]
-        if self.surprises or self.moved or clauses.new:
+        if self.surprises or self.moved or clauses.new or self.failures:
             return ExitStatus.VIOLATES
         if any(f.status is Status.ERROR for f in others):
             return ExitStatus.ERROR
