@@ -32,11 +32,11 @@ from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice, Means
 from conformance.model.diagnosis.blame import Blame, NotAttributed
 from conformance.model.errors import UserError
-from conformance.model.judging import expectation, grid as grids, seeds
+from conformance.model.judging import expectation, grid as grids, kinds, seeds
 from conformance.model.judging.expectation import Expected, Known, Surprise
-from conformance.model.judging.failing import leaves_open
+from conformance.model.judging.failing import Failures, leaves_open
 from conformance.model.judging.question import Key, Question
-from conformance.model.judging.session import Answer, Event, Finding, Plan, Session, plan
+from conformance.model.judging.session import Answer, Event, Finding, Plan, Session, failures, plan
 from conformance.model.judging.verdict import ALPHA, Status, ZoneSide, last_look
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.place import Point
@@ -236,8 +236,8 @@ class GateResult(Result):
     SCHEMA = "gate"
     VERSION = 3
     SHOWN = (
-        "status=ending", "strict", "baseline", "false_alarms", "features=moved_features", "evidence", "clauses",
-        "spent", "zones",
+        "status=ending", "strict", "baseline", "false_alarms", "failures", "features=moved_features", "evidence",
+        "clauses", "spent", "zones",
     )  # fmt: skip
 
     judged: tuple[ZoneResult, ...]
@@ -304,6 +304,11 @@ class GateResult(Result):
         return [finding for finding in self.findings if leaves_open(finding.last, finding.expected)]
 
     @property
+    def failures(self) -> list[Failures]:
+        """Algorithms of which too many trials failed for chance, in all places together."""
+        return failures((*self.findings, *(self.clauses.findings if self.clauses else ())))
+
+    @property
     def evidence(self) -> GateEvidence:
         """How many verdicts were asked for and are decided: those at smoke cells or, without any, all that count."""
         return evidence(self.judged, self.needed)
@@ -352,7 +357,7 @@ class GateResult(Result):
         """
         clauses = self.clauses or Clauses(findings=(), unmeasured=())
         others = [f for f in (*self.findings, *clauses.findings) if not f.as_expected]
-        if self.surprises or self.moved or clauses.new:
+        if self.surprises or self.moved or clauses.new or self.failures:
             return ExitStatus.VIOLATES
         if any(f.status is Status.ERROR for f in others):
             return ExitStatus.ERROR
@@ -377,10 +382,8 @@ def compute(options: GateOptions, means: Means) -> GateResult:
     if options.keep_traces:
         files.check_writable(options.keep_traces, "name another folder with --keep-traces")
     if before and options.baseline:
-        if all(before.of_build(bench.scheme(algorithm)) for algorithm in zones):
-            notes.say(f"baseline {options.baseline} is of the build that is tested: this cannot show a change")
-        every_zone = itertools.chain.from_iterable(zones.values())
-        for line in baselines.kernel_notes(options.baseline, every_zone, bench.scheme):
+        every_zone = list(itertools.chain.from_iterable(zones.values()))
+        for line in before.notes(options.baseline, every_zone, bench.scheme, bench.lab_digest):
             notes.say(line)
     most = planned.looks[-1]
     each = f"{options.trials} to {most} trials" if most > options.trials else count(most, "trial")
@@ -583,7 +586,7 @@ def _questions(zones: Iterable[Zone], work: Sequence[Key]) -> list[Question]:
 
 def evidence(results: Sequence[ZoneResult], needed: Iterable[str] = ()) -> GateEvidence:
     """Return the GateEvidence in these zones. `needed`: the algorithms that need a decided verdict."""
-    smoke = {(r.zone.algorithm, r.zone.profile, place) for r in results for place in r.zone.smoke}
+    smoke = {(r.zone.algorithm, r.zone.profile, place) for r in results for place in _smoke(r.zone)}
     every = [(r.zone, place, False) for r in results for place in r.unmeasured]
     every += [
         (r.zone, f.verdict.place, f.decided)
@@ -597,6 +600,11 @@ def evidence(results: Sequence[ZoneResult], needed: Iterable[str] = ()) -> GateE
     known = {zone.algorithm for zone, _, decided in every if decided}
     unknown = tuple(algorithm for algorithm in needed if algorithm not in known)
     return GateEvidence(smoke=bool(at_smoke), chosen=len(chosen), undecided=undecided, unknown_algorithms=unknown)
+
+
+def _smoke(zone: Zone) -> Iterable[Point]:
+    """Return the places of a zone's smoke verdicts: its smoke places or, if it judges kinds of cells, their kinds."""
+    return [rule.place for rule in kinds.rules(zone, zone.smoke)] if zone.by_kind else zone.smoke
 
 
 def failing(results: Iterable[ZoneResult]) -> list[Violation]:

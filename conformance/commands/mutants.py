@@ -253,9 +253,12 @@ def measure(
     options: MutantOptions,
     on_trial: Callable[[Progress], None],
 ) -> list[Answer]:
-    """Return Answers, stored or made now, each with its verdicts; a cell gets more trials while it is inconclusive."""
+    """Return an Answer for each cell, stored or made now, with its verdicts; a cell gets more trials while it, or its
+    kind, is inconclusive.
+    """
     whole = asked(algorithm, zones, options, where)
-    return list(execute(whole, bench, kept, workers=options.workers, on_trial=on_trial))
+    answers = execute(whole, bench, kept, workers=options.workers, on_trial=on_trial)
+    return list({answer.key: answer for answer in answers}.values())
 
 
 def at(answer: Answer) -> Where:

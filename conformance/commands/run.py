@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import documents
+from conformance.catalogue.questions import zone_questions
 from conformance.commands import common
 from conformance.commands.measuring import amount, source
 from conformance.commands.result import Result
@@ -13,8 +14,8 @@ from conformance.engine import benches
 from conformance.engine.benches import Choice, Means
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
-from conformance.model.judging.session import Answer, Finding, Session, by_zone, plan
-from conformance.model.judging.verdict import Status, ask
+from conformance.model.judging.session import Answer, Finding, Session, by_zone, plan, stored
+from conformance.model.judging.verdict import Status, Verdict, ask
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
@@ -44,7 +45,7 @@ class MeasuredGrid(Result):
     @property
     def exit_status(self) -> ExitStatus:
         judged = (heatmap for series in self.series for heatmap in series.judged)
-        return exit_status(result for heatmap in judged for result in heatmap.results.values())
+        return worst(exit_status(heatmap.results.values(), heatmap.kinds) for heatmap in judged)
 
 
 def compute(
@@ -72,9 +73,7 @@ def compute(
     zones, not_judged = _zones(algorithm, settings[0])
     if not zones:
         common.require_offered(bench, algorithm)
-    questions = [
-        ask(zone, setting, algorithm) for setting in settings for zone in zones if setting.cell in zone.intervals
-    ]
+    questions = [question for zone in zones for question in zone_questions(zone, settings, algorithm)]
     planned = plan(
         questions, trials=trials, most_trials=most_trials, first_seed=first_seed,
         work=[(algorithm, setting) for setting in settings],
@@ -93,7 +92,15 @@ def compute(
         elif isinstance(event, Finding):
             findings.append(event)
     measurements = [m for setting in settings for m in measured[setting]]
-    series = heatmaps.all_series(measurements, planned=by_zone(findings))
+    of_kinds = {
+        ask(zone, setting, algorithm): {setting: measured[setting]}
+        for zone in zones
+        for setting in settings
+        if zone.by_kind and setting.point in zone.intervals
+    }
+    # Cells of zones that judge kinds are details, as in reports (points.py).
+    details = stored(of_kinds, family=planned.family) if of_kinds else []
+    series = heatmaps.all_series(measurements, planned=by_zone([*details, *findings]))
     return MeasuredGrid(series=tuple(series), results=str(means.results), not_judged=not_judged)
 
 
@@ -109,9 +116,12 @@ def _zones(algorithm: str, setting: Setting) -> tuple[list[Zone], str | None]:
         return [], str(error)
 
 
-def exit_status(results: Iterable[CellResult]) -> ExitStatus:
-    """Return the ExitStatus of CellResults: of their verdicts, and of the trials' outcomes where nothing is judged."""
+def exit_status(results: Iterable[CellResult], kinds: Iterable[Verdict] = ()) -> ExitStatus:
+    """Return the ExitStatus of CellResults: of their verdicts, and of the trials' outcomes where nothing is judged.
+
+    `kinds`: the verdicts on kinds of cells; if there are any, they count, and not those on cells.
+    """
     every = list(results)
-    verdicts = [result.verdict.status for result in every if result.verdict is not None]
+    verdicts = [verdict.status for verdict in kinds] or [r.verdict.status for r in every if r.verdict is not None]
     not_judged = (r for r in every if r.verdict is None or r.verdict.status is Status.NOT_JUDGED)
     return worst((of_verdicts(verdicts), of_outcomes(m.outcome for r in not_judged for m in r.measurements)))

@@ -121,6 +121,8 @@ class Zones:
             )
             if not self._nothing:
                 yield from _reasons((finding for finding in findings if finding not in here), most=1)
+        for failures in judging.failures(self._findings.values()):
+            yield f"{failures.algorithm} fails, all tests taken together: {one_line(failures.words)}"
         yield f"the session: {false_alarms(max(finding.family for finding in self._findings.values()))}"
         yield from self._not_repeated
         if self._nothing:
@@ -148,7 +150,8 @@ class Zones:
         complete = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if complete and not (session.shouldfail or session.shouldstop):  # as after -x
             self._repeat()
-        wrong = self._new() or any(f.verdict.status is Status.ERROR for f in self._changed())
+        wrong = bool(self._new() or judging.failures(self._findings.values()))
+        wrong |= any(f.verdict.status is Status.ERROR for f in self._changed())
         if wrong and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         said = self._ran or any(_label(finding) in _SAYING for finding in self._findings.values())

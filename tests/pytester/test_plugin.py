@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import json
 import pathlib
 import shutil
@@ -13,6 +14,7 @@ import pytest
 
 from conformance.catalogue import clauses, documents
 from conformance.commands import why
+from conformance.engine import benches, runs
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids
 from conformance.model.judging.expectation import Expected, Known
@@ -20,6 +22,7 @@ from conformance.model.judging.question import Named
 from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.networks.place import Cell
+from conformance.model.trials.trial import Outcome
 from conformance.suite import options, summary
 from conformance.suite.items import JudgedItem
 from conformance.support import paths
@@ -368,7 +371,12 @@ def test_a_baseline_takes_the_place_of_the_zone(suite, pytester):
     before = pytester.path / "before.jsonl"
     before.write_text(before.read_text().replace('"stack":"fake"', '"stack":"linux-tcp"'))
     again = *base, "--baseline", "before.jsonl"
-    suite(*again, "--results", "now.jsonl", kind="bad").assert_outcomes(passed=2)
+    same = suite(*again, "--results", "now.jsonl", kind="bad")
+    same.assert_outcomes(passed=2)
+    same.stdout.fnmatch_lines(["baseline before.jsonl is of the build that is tested: this cannot show a change"])
+    before.write_text(before.read_text().replace('"lab_digest":"7777777777777777"', '"lab_digest":"old"'))
+    other = "baseline before.jsonl was measured by another version of the lab, so what changed may be the emulator"
+    suite(*again, "--results", "now.jsonl", kind="bad").stdout.fnmatch_lines([other])
     result = suite(*again, "--results", "better.jsonl")
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(["cubic/fake/55555555 violates zone cubic/heatmap-baseline at *: above the zone"])
@@ -552,6 +560,28 @@ def test_what_cannot_be_repeated_stays_a_violation(error):
     assert session.exitstatus == 1
     *_, last = zones.lines()
     assert last.startswith(("not repeated with fresh seeds: the guest died", "interrupted while violations"))
+
+
+def test_a_session_in_which_a_stack_breaks_off_now_and_then_fails(suite):
+    class BreaksOff(fake_room.Room):
+        def run(self, adapter, batches, cancelled):
+            return super().run(adapter, itertools.takewhile(bool, batches), cancelled)
+
+        def made(self, trial):
+            made = super().made(trial)
+            failed = dataclasses.replace(made, outcome=Outcome.FAILED, message="it ended", metrics={}, evidence={})
+            return failed if trial.seed == 1003 else made
+
+    def more(patch):
+        patch(runs, "beside", lambda bench: fake_room.bench_of(fake_room.Room("good")))
+        patch(benches, "find", lambda *_: fake_room.bench_of(BreaksOff("good")))
+
+    result = suite("-m", "cubic and heatmap", "--grid", "10mbps", more=more)
+    result.assert_outcomes(passed=29, skipped=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["cubic fails, all tests taken together: 29 of * trials of cubic failed, and none of *"]
+    )
 
 
 def test_a_fault_of_the_emulator_clears_no_violation():

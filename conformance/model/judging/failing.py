@@ -10,6 +10,10 @@ Methods for Research Workers, 5th edition, 1934). The other half of the share is
 other trials answer as before; they let the stack pass only if few failed. What failed in both stacks, or where there is
 no other stack, is an error, because nothing is known about the stack then.
 
+A place in which few trials failed passes, and so may every place of a stack that breaks off now and then. So the
+failures of all places are judged together, too: all of the stack's trials beside those of the control, which is tried
+only where some failed. Where it is tried networks are harder, if anything, so this accuses nobody.
+
 What a stack supports in one trial, it supports in all. So a trial that says it does not, beside others that ran, is an
 error: a stack that knows its cell could leave a bad one that way.
 """
@@ -18,10 +22,13 @@ import collections
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Self
 
 from conformance.model.judging.expectation import Expected, Known
 from conformance.model.judging.question import Measured, Rule
 from conformance.model.judging.verdict import Status, Verdict, level
+from conformance.model.networks.place import Point
+from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
 
 #: failures and the question itself share a question's chance of a false alarm
@@ -37,6 +44,11 @@ def leaves_open(verdict: Verdict, expected: Expected | None) -> bool:
     """Return whether a verdict is open because trials failed, and the stack's list expects no failure."""
     is_expected = expected is not None and expected.verdict is Known.FAILS
     return (verdict.status, verdict.leaning) == (Status.INCONCLUSIVE, Status.FAILS) and not is_expected
+
+
+def is_alone(verdict: Verdict, expected: Expected | None) -> bool:
+    """Return whether a place fails by itself, or its list expects that, so that its failures say nothing of others."""
+    return verdict.status is Status.FAILS or (expected is not None and expected.verdict is Known.FAILS)
 
 
 def judge(rule: Rule, measured: Measured, family: int, more: bool, ran: bool = False) -> Verdict:
@@ -126,6 +138,75 @@ def _controls(measured: Measured) -> Iterable[tuple[set[int], Mapping[int, bool]
         )
         for of in measured.values()
     ]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SettingEnds:
+    """How the trials of a setting ended: `failed` of `trials`, and `others_failed` of the `others` of the control.
+
+    What failed without a control is left out, as it says nothing.
+    """
+
+    profile_digest: str
+    place: Point
+    trials: int
+    failed: int
+    others: int
+    others_failed: int
+    said: str
+
+
+def ended(measured: Measured) -> tuple[SettingEnds, ...]:
+    """Return how the trials of each setting ended."""
+    return tuple(_ended(setting, measurements) for setting, measurements in measured.items() if measurements)
+
+
+def _ended(setting: Setting, measurements: Sequence[Measurement]) -> SettingEnds:
+    ((seeds, control),) = _controls({setting: measurements})
+    failed = [m for m in measurements if m.control is not None]
+    tried = seeds & control.keys()
+    return SettingEnds(
+        profile_digest=setting.profile_digest, place=setting.point, trials=len(seeds), failed=len(failed),
+        others=len(tried), others_failed=sum(control[seed] for seed in tried),
+        said=words(failed, len(measurements)) if failed else "",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """Failed trials of an algorithm in all places together, beside those of another stack, where any failed."""
+
+    SHOWN = ("algorithm", "failed", "trials", "others_failed", "others", "p", "worst")
+
+    algorithm: str
+    failed: int
+    trials: int
+    others_failed: int
+    others: int
+    #: Of two stacks that fail equally often, how likely one has so many more.
+    p: float
+    #: What was said in the place where most failed.
+    worst: str
+
+    @property
+    def words(self) -> str:
+        """How many trials failed, as a sentence."""
+        beside = f"{self.others_failed or 'none'} of {self.others} of another stack"
+        return f"{self.failed} of {self.trials} trials of {self.algorithm} failed, and {beside}; {self.worst}"
+
+    @classmethod
+    def of(cls, algorithm: str, ends: Iterable[SettingEnds]) -> Self | None:
+        """Return the Failures in these settings; None if no trial failed."""
+        everything = sorted(ends, key=lambda each: -each.failed)
+        failed, trials, also, others = (
+            sum(getattr(each, name) for each in everything) for name in ("failed", "trials", "others_failed", "others")
+        )
+        if not failed:
+            return None
+        return cls(
+            algorithm=algorithm, failed=failed, trials=trials, others_failed=also, others=others,
+            p=more_failures_p(failed, trials, also, others), worst=everything[0].said,
+        )  # fmt: skip
 
 
 def _only(verdict: Verdict, status: Status, reason: str, n: int, p: float | None) -> Verdict:

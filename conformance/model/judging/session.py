@@ -20,7 +20,7 @@ shown `twice` keeps its family, because each of the two times shows only half of
 whose repeat was cut short stands, but for one that must be shown twice. One that is not confirmed is inconclusive.
 
 **Failures.** Trials in which the stack failed are set aside, and say by themselves whether it *fails* (failing.py). The
-other trials answer the question.
+other trials answer the question. Those of all places are judged together, too (`failures`), by a chance of their own.
 
 **What is not offered.** A verdict is unsupported if programs ended with status 127 in all of its trials. If others of
 the session ran with the same algorithm, it is an error: else that status would be a way out of a cell that goes badly.
@@ -47,8 +47,10 @@ from conformance.model.errors import UserError
 from conformance.model.groups import grouped
 from conformance.model.judging import expectation, failing, seeds
 from conformance.model.judging.expectation import Expected, Known, Surprise
+from conformance.model.judging.failing import Failures, SettingEnds
 from conformance.model.judging.question import Key, Measured, Question
 from conformance.model.judging.verdict import (
+    ALPHA,
     MOST_TRIALS,
     USUAL_LOOKS,
     Status,
@@ -127,6 +129,8 @@ class Finding:
     timeouts: int = 0
     #: whether the stack offers the algorithm: True if any trial ran, False if programs ended with status 127
     offers: bool | None = None
+    #: how the trials of each setting ended
+    ends: tuple[SettingEnds, ...] = ()
 
     @property
     def name(self) -> tuple[str, str, Point]:
@@ -518,6 +522,7 @@ class Session:
             profile=question.setting.profile, group=rule.group, noun=rule.noun, family=self.plan.families[question],
             values=values, at=at, timeouts=sum(m.outcome is Outcome.TIMEOUT for m in measurements),
             offers=max((m.offers for m in measurements if m.offers is not None), default=None),
+            ends=failing.ended(judged.measured),
         )  # fmt: skip
 
     def events(self, source: Source) -> Iterator[Event]:
@@ -585,6 +590,31 @@ def settle(findings: Iterable[Finding]) -> list[Finding]:
         else finding
         for finding in alone
     ]
+
+
+def failures(findings: Iterable[Finding]) -> list[Failures]:
+    """Return the Failures of those algorithms that fail in all places of a session together, but for places in which
+    they fail by themselves, or the stack's list expects that.
+
+    They are judged once, and share a chance ALPHA of a false alarm of their own.
+    """
+    by_algorithm = grouped((finding.algorithm, finding) for finding in findings)
+    together = (Failures.of(algorithm, _ends(of)) for algorithm, of in by_algorithm.items())
+    return [each for each in together if each is not None and each.p <= ALPHA / len(by_algorithm)]
+
+
+def _ends(findings: Iterable[Finding]) -> list[SettingEnds]:
+    """Return how the trials of each setting ended; of questions about one setting, by the one that has most trials."""
+    ends: dict[Hashable, SettingEnds] = {}
+    alone = set()
+    for finding in findings:
+        for ended in finding.ends:
+            key = ended.profile_digest, ended.place
+            if key not in ends or ended.trials > ends[key].trials:
+                ends[key] = ended
+            if failing.is_alone(finding.verdict, finding.expected):
+                alone.add(key)
+    return [ended for key, ended in ends.items() if key not in alone]
 
 
 def _believed(findings: Sequence[Finding]) -> list[Finding]:

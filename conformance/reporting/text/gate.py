@@ -156,6 +156,8 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
                 more = ", ..." if len(places) > _MOST_UNMEASURED else ""
                 parts.append(f"{len(places)} {what} ({named}{more})")
         yield f"zone {judged.zone.id}, {quote(judged.scheme_id)}: {', '.join(parts)}"
+    for failures in outcome.failures:
+        yield quote(f"{failures.algorithm} fails, all cells taken together: {failures.words}")
     if any(f.verdict.status.decided or f.verdict.status is Status.INCONCLUSIVE for f in outcome.findings):
         yield f"the gate: {false_alarms(outcome.family)}"
     unknown = [f for f in outcome.findings if f.verdict.status is Status.UNSUPPORTED and not f.as_expected]
@@ -260,11 +262,15 @@ def _ending(outcome: "GateResult") -> str:
     elif outcome.moved:
         moved = f"{count(len(outcome.moved), 'feature')} moved"
         text = f"{end}: {moved}, {unexpected or 'nothing'} unexpected {of}"
-    elif unexpected:
-        text = f"{end}: {unexpected} unexpected {of}"
+    elif unexpected or outcome.failures:
+        text = f"{end}: {unexpected or 'nothing'} unexpected {of}"
     else:
         text = f"{end}: nothing unexpected in {count(len(findings), 'verdict')}"
     beside = [
+        *(
+            f"{failures.failed} of {failures.trials} trials of {failures.algorithm} failed"
+            for failures in outcome.failures
+        ),
         *([f"{unconfirmed} not confirmed"] if unconfirmed else []),
         *(["features unclear"] if outcome.features is not None and outcome.features.exit_status == _UNKNOWN else []),
         *(["no clause decided"] if outcome.clauses is not None and outcome.clauses.nothing else []),

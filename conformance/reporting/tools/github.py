@@ -23,7 +23,8 @@ _PROPERTY = {**_DATA, ":": "%3A", ",": "%2C"}
 
 
 def annotations(outcome: "GateResult", reports: Mapping[str, "Report"]) -> Iterator[str]:
-    """Yield an error for each feature that moved, clause that is newly violated, and zone with unexpected verdicts.
+    """Yield an error for each feature that moved, algorithm that fails in all cells together, clause that is newly
+    violated, and zone with unexpected verdicts.
 
     A zone's error names the first suspect.
 
@@ -39,6 +40,8 @@ def _errors(outcome: "GateResult", reports: Mapping[str, "Report"]) -> Iterator[
         yield error(
             f"{quantity.algorithm}: {quantity.label} moved", f"{moved.before:.4g} to {moved.after:.4g}; {sentence}"
         )
+    for failures in outcome.failures:
+        yield error(f"{failures.algorithm} fails", failures.words)
     for finding in outcome.clauses.new if outcome.clauses else ():
         violated = clauses.rule(finding)
         title = f"{finding.algorithm}: {violated.clause.id} {finding.verdict.status}"

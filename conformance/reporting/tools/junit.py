@@ -37,6 +37,12 @@ def render(outcome: "GateResult", words: Callable[[Finding], str]) -> bytes:
         for cell in judged.lost:
             _leave_out(_case(suite, judged, cell), outcome.strict, "without baseline", baseline.LOST)
         _count(suite)
+    if outcome.failures:
+        suite = xml.SubElement(root, "testsuite", name="failures in all cells taken together")
+        for failures in outcome.failures:
+            case = xml.SubElement(suite, "testcase", classname=f"{failures.algorithm}.failures", name="all cells")
+            xml.SubElement(case, "failure", type="failures", message=_xml(failures.words))
+        _count(suite)
     if outcome.features is not None:
         _features(root, outcome.features.compared)
     if outcome.clauses is not None:

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import itertools
 import json
+import re
 import threading
 import types
 import xml.etree.ElementTree as xml
@@ -18,11 +19,11 @@ from conformance.catalogue import documents, scenarios, separation as apart
 from conformance.commands import blame, compare_clauses, gate, gate_budget, gate_order, trace, tracing, why
 from conformance.commands.gate import ZoneResult
 from conformance.commands.result import printed
-from conformance.engine import benches, execute
+from conformance.engine import benches, execute, runs
 from conformance.engine.progress import Progress
 from conformance.model.diagnosis import blame as model, feature_table
 from conformance.model.errors import UserError
-from conformance.model.judging import expectation, grid
+from conformance.model.judging import expectation, grid, kinds
 from conformance.model.judging.expectation import Expected
 from conformance.model.judging.question import Named
 from conformance.model.judging.session import Finding, plan
@@ -271,6 +272,23 @@ def test_status_127_is_no_way_out_of_a_cell_that_goes_badly(run):
     assert "fake does not offer cubic (5 of 5 trials), although it does in other trials" in done.output
 
 
+def test_kinds_of_smoke_cells_are_smoke_verdicts():
+    """Without them, two cells of the loss spoke for all that a budget had left no time for."""
+    heatmap, loss = (documents.zone_of("bbrv3", kind, "packets") for kind in ("heatmap", "loss"))
+    places = tuple(rule.place for rule in kinds.rules(heatmap, heatmap.places) if rule.judgeable)
+    decided = [Verdict(status=Status.CONFORMS, zone_id=loss.id, place=at, permitted=loss.intervals[at], reason="")
+               for at in loss.smoke]  # fmt: skip
+    results = [
+        ZoneResult(zone=heatmap, scheme_id="s", findings=(), unmeasured=places),
+        ZoneResult(zone=loss, scheme_id="s", findings=tuple(Finding(verdict=v) for v in decided), unmeasured=()),
+    ]
+    found = gate.evidence(results)
+    assert found.smoke and found.decided == len(decided) and found.chosen > 2 * len(decided)
+    assert {place.id for zone, place in found.undecided if zone is heatmap} == {
+        "no-random-loss", "up-to-2pct", "up-to-2pct-even",
+    }  # fmt: skip
+
+
 class LacksReno(fake_room.Room):
     """A room of a stack that does not offer Reno."""
 
@@ -330,6 +348,29 @@ def test_cells_that_the_baseline_lost_are_named_and_fail_a_strict_gate(run, tmp_
     assert lost_in_junit() == {cells[0]: "skipped"}
     assert run(*options, "--fail-inconclusive").exit_code == 4
     assert lost_in_junit() == {cells[0]: "failure"}
+
+
+def test_a_stack_that_breaks_off_now_and_then_everywhere_fails(run, tmp_path, monkeypatch):
+    class BreaksOff(fake_room.Room):
+        def run(self, adapter, batches, cancelled):
+            return super().run(adapter, itertools.takewhile(bool, batches), cancelled)
+
+        def made(self, trial):
+            made = super().made(trial)
+            failed = dataclasses.replace(made, outcome=Outcome.FAILED, message="it ended", metrics={}, evidence={})
+            return failed if trial.seed == 1003 else made
+
+    monkeypatch.setattr(runs, "beside", lambda bench: fake_room.bench_of(fake_room.Room("good")))
+    done = run("cubic", "--grid", "10mbps", "--out", "out", "--annotations", room=BreaksOff)
+    assert done.exit_code == 1, done.output
+    words = r"\d+ of \d+ trials of cubic failed, and none of \d+ of another stack; it ended \(1 of 8 trials failed; .*"
+    assert re.search(f"cubic fails, all cells taken together: {words}", done.output), done.output
+    assert re.search(r"gate fails: nothing unexpected of \d+ verdicts \(\d+ of \d+ trials of cubic failed", done.output)
+    assert "::error title=cubic fails::" in done.output
+    (failures,) = schema.load("gate", tmp_path / "out" / "gate.json")["failures"]
+    assert failures["algorithm"] == "cubic" and failures["failed"] > 30 and failures["p"] < 0.01
+    suites = {suite.get("name"): suite for suite in xml.parse(tmp_path / "out/junit.xml").iter("testsuite")}
+    assert suites["failures in all cells taken together"].get("failures") == "1"
 
 
 def test_an_algorithm_of_the_baseline_that_is_not_offered_any_more_does_not_pass(run):

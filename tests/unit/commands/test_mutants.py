@@ -8,6 +8,7 @@ import re
 import shutil
 import threading
 
+import fake_room
 import pytest
 import rich.console
 from helpers import invoke, measurement, measurements, measurements_of, of_trial, refusal, zone
@@ -346,6 +347,16 @@ def test_a_zone_of_kinds_judges_a_mutant_kind_by_kind():
     statuses = {"no-random-loss": Status.VIOLATES, "no-random-loss-even": Status.CONFORMS}
     assert {one.place.id: one.status for one in told if one.n} == statuses
     assert not [one for one in mutants.judged(asked, map(answer, lossless[1:])) if one.n]
+
+
+def test_the_trials_that_a_kind_of_cells_needs_beyond_its_first_look_count_once(tmp_path, monkeypatch):
+    fake_room.install("unclear", patch=monkeypatch.setattr)
+    found = documents.zone_of("bbrv3", "heatmap", "packets")
+    where = [("packets", cell) for cell in found.cells if not cell.loss_pct]
+    kept = store.Store(tmp_path / "r.jsonl")
+    answers = mutants.measure(benches.find(), kept, "bbrv3", [found], where, PLAN, lambda progress: None)
+    assert sorted(map(mutants.at, answers)) == sorted(where)
+    assert {len(answer.measurements) for answer in answers} == {PLAN.max_trials}
 
 
 def ran(ids, plan, record, target, console):

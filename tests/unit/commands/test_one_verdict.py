@@ -1,6 +1,7 @@
 """`run`, `gate`, `cross`, `expect` and pytest come to the same verdict and the same exit status."""
 
 import dataclasses
+import json
 import random
 
 import fake_room
@@ -22,6 +23,7 @@ from conformance.model.trials.trial import Outcome
 from conformance.reporting import heatmaps
 from conformance.reporting.heatmaps import CellResult
 from conformance.reporting.text.progress import ConsoleNotes
+from conformance.results import store
 from conformance.support.console import Console
 
 ZONE = zone_on(Basis.of("r", [0.4 + 0.2 * at / 19 for at in range(20)]))
@@ -43,6 +45,24 @@ def test_a_look_that_nobody_asked_for_decides_nothing(command, tmp_path, monkeyp
     name, *options = command
     asked = [name, "cubic", "--grid", "10mbps-20ms-2pct", "--trials", "20", *options]
     assert invoke(*asked).exit_code == 0
+
+
+@pytest.mark.slow
+def test_run_judges_kinds_of_cells_where_reports_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    class Below(fake_room.Room):
+        def made(self, trial):
+            made = super().made(trial)
+            return dataclasses.replace(made, metrics={**made.metrics, "utilization": 0.8 * made.utilization})
+
+    fake_room.install("good", Below)
+    done = invoke("run", "bbrv3", "--profile", "packets", "--grid", "10mbps", "--format", "json")
+    (series,) = heatmaps.all_series(store.read("results/results.jsonl"))
+    by_report = {str(status): n for status, n in series.utilization.count().items()}
+    assert by_report == {"conforms": 3, "violates": 3} and done.exit_code == ExitStatus.VIOLATES
+    (scheme,) = json.loads(done.stdout)["schemes"]
+    assert scheme["metrics"]["utilization"]["count"] == by_report
 
 
 def _verdict(status, place=CELL):

@@ -7,7 +7,7 @@ from helpers import line, measurement, measurements, setting, zone
 
 from conformance.model.judging import failing
 from conformance.model.judging.expectation import Expected, Known, Surprise, compare
-from conformance.model.judging.session import Finding, Session, plan, settle
+from conformance.model.judging.session import Finding, Session, failures, plan, settle
 from conformance.model.judging.verdict import LOOKS, Status as S, ZoneAt, ask, level
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Control, Measurement, Outcome
@@ -150,6 +150,31 @@ def test_sound_stacks_that_fail_now_and_then_are_rarely_said_to_fail(n):
         if 2 * failing.more_failures_p(a, n, b, n) <= share
     )
     assert chance <= share / 2 and LOOKS * chance <= 0.005
+
+
+def everywhere(fail, places=30, failures=(), **about):
+    """Return findings about places in each of which eight trials were made, and those with seeds in `fail` failed."""
+    made = {setting(Cell(10, 20 + at, 1)): trials(fail, 8, failures=failures) for at in range(places)}
+    ends = [failing.ended({place: measurements}) for place, measurements in made.items()]
+    return [Finding(verdict=judge(trials([], 8)), algorithm="cubic", ends=of, **about) for of in ends]
+
+
+def test_who_fails_now_and_then_in_every_place_fails_in_all_together():
+    """No place by itself says so: one failed trial of eight lets it pass."""
+    found = everywhere([3])
+    (together,) = failures([*found, *found])  # questions of two zones, about the same trials
+    assert (together.failed, together.trials, together.others_failed, together.others) == (30, 240, 0, 240)
+    assert together.p < 1e-8 and together.words.startswith("30 of 240 trials of cubic failed, and none of 240 of")
+    assert not failures(everywhere([3], failures=[5])), "the other stack fails as often"
+    assert not failures([*everywhere([3], 2), *everywhere([], 28)]), "chance explains so few"
+    assert not failures(everywhere([]))
+
+
+def test_where_a_stack_fails_by_itself_or_is_known_to_it_is_not_said_again():
+    known = Expected(zone_id="cubic/heatmap", cells=None, verdict=Known.FAILS, reason="it is so")
+    assert not failures(everywhere([3], expected=known))
+    alone = [dataclasses.replace(f, verdict=judge(trials(range(1, 9), 8))) for f in everywhere(range(1, 9))]
+    assert alone[0].verdict.status is S.FAILS and not failures(alone)
 
 
 def test_lines_of_files_say_the_same(tmp_path):
