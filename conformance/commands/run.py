@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import documents
+from conformance.catalogue.questions import zone_questions
 from conformance.commands import common
 from conformance.commands.measuring import amount, source
 from conformance.commands.result import Result
@@ -13,9 +14,9 @@ from conformance.engine import benches
 from conformance.engine.benches import Choice, Means
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
-from conformance.model.judging.session import Answer, Finding, Session, by_zone, plan
-from conformance.model.judging.verdict import Status, ask
-from conformance.model.judging.zone import Zone
+from conformance.model.judging.session import Answer, Finding, Plan, Session, by_zone, plan, stored
+from conformance.model.judging.verdict import Status, Verdict, ask
+from conformance.model.judging.zone import Zone, judges
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting import heatmaps
@@ -44,7 +45,7 @@ class MeasuredGrid(Result):
     @property
     def exit_status(self) -> ExitStatus:
         judged = (heatmap for series in self.series for heatmap in series.judged)
-        return exit_status(result for heatmap in judged for result in heatmap.results.values())
+        return worst(exit_status(heatmap.results.values(), heatmap.kinds) for heatmap in judged)
 
 
 def compute(
@@ -72,9 +73,7 @@ def compute(
     zones, not_judged = _zones(algorithm, settings[0])
     if not zones:
         common.require_offered(bench, algorithm)
-    questions = [
-        ask(zone, setting, algorithm) for setting in settings for zone in zones if setting.cell in zone.intervals
-    ]
+    questions = [question for zone in zones for question in zone_questions(zone, settings, algorithm)]
     planned = plan(
         questions, trials=trials, most_trials=most_trials, first_seed=first_seed,
         work=[(algorithm, setting) for setting in settings],
@@ -93,8 +92,20 @@ def compute(
         elif isinstance(event, Finding):
             findings.append(event)
     measurements = [m for setting in settings for m in measured[setting]]
-    series = heatmaps.all_series(measurements, planned=by_zone(findings))
+    series = heatmaps.all_series(measurements, planned=by_zone([*_details(zones, measured, planned), *findings]))
     return MeasuredGrid(series=tuple(series), results=str(means.results), not_judged=not_judged)
+
+
+def _details(zones: Iterable[Zone], measured: Mapping[Setting, Sequence[Measurement]], planned: Plan) -> list[Finding]:
+    """Return the findings on single cells of zones that judge kinds of cells, which decide nothing (points.py)."""
+    cells = {
+        ask(zone, setting): {setting: measurements}
+        for zone in zones
+        if zone.by_kind
+        for setting, measurements in measured.items()
+        if judges(zone, setting, setting.point)
+    }
+    return stored(cells, planned.family) if cells else []
 
 
 def _zones(algorithm: str, setting: Setting) -> tuple[list[Zone], str | None]:
@@ -109,9 +120,12 @@ def _zones(algorithm: str, setting: Setting) -> tuple[list[Zone], str | None]:
         return [], str(error)
 
 
-def exit_status(results: Iterable[CellResult]) -> ExitStatus:
-    """Return the ExitStatus of CellResults: of their verdicts, and of the trials' outcomes where nothing is judged."""
+def exit_status(results: Iterable[CellResult], kinds: Sequence[Verdict] = ()) -> ExitStatus:
+    """Return the ExitStatus of CellResults: of their verdicts, or of those on `kinds` if a zone judges kinds of cells,
+    and of the trials' outcomes where nothing is judged.
+    """
     every = list(results)
-    verdicts = [result.verdict.status for result in every if result.verdict is not None]
+    verdicts = kinds or [result.verdict for result in every if result.verdict is not None]
     not_judged = (r for r in every if r.verdict is None or r.verdict.status is Status.NOT_JUDGED)
-    return worst((of_verdicts(verdicts), of_outcomes(m.outcome for r in not_judged for m in r.measurements)))
+    outcomes = of_outcomes(m.outcome for r in not_judged for m in r.measurements)
+    return worst((of_verdicts(verdict.status for verdict in verdicts), outcomes))
