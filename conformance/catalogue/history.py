@@ -45,10 +45,10 @@ class Release(Record, kw_only=True):
 
         A pre-release, as 1.0.0-beta.1, comes before its release (https://semver.org, 11).
         """
-        released, _, before = self.version.partition("+")[0].partition("-")
-        numbers = tuple(map(int, re.findall(r"\d+", released)[:6]))
-        parts = ((not part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in before.split("."))
-        return self.stack, self.algorithm, numbers, not before, tuple(parts), self.version
+        core, _, label = self.version.partition("+")[0].partition("-")
+        numbers = tuple(map(int, re.findall(r"\d+", core)[:6]))
+        words = ((not word.isdecimal(), int(word) if word.isdecimal() else 0, word) for word in label.split("."))
+        return self.stack, self.algorithm, numbers, not label, tuple(words), self.version
 
 
 class History(KeptDocument):

@@ -158,25 +158,25 @@ def check(whole: Zone, file: object, anew: bool = False) -> str:
     keep() was called.
     """
     zone = limited(whole)
-    if not _counted(zone):
-        if zone.of_cells:
-            raise UserError(f"{file}: no cell counts, so it accepts every mutant", "give it cells that tell enough")
-        return "judges nothing"
+    if not _counted(zone) and zone.of_cells:
+        raise UserError(f"{file}: no cell counts, so it accepts every mutant", "give it cells that tell enough")
     rejected, cells, of_algorithm = _rejected(zone)
-    if not cells:
-        return "tried on no mutants"
-    accepted = {mutant for mutant, n in cells.items() if n == len(_counted(zone))} - rejected
-    if not rejected:
+    if cells and not rejected:
         raise UserError(
             f"{file}: it accepts every mutant{'' if of_algorithm else ' of any algorithm'} that it was tried on"
             f" ({', '.join(sorted(cells))})",
             "narrow it, or give it cells in which mutants differ from the algorithm",
         )
-    if not anew and (lost := sorted(_kept().get(zone.id, set()) & set(cells) - rejected)):
+    # Also lost is a mutant in whose cells the zone judges no longer, or under another profile than was measured.
+    known = {trials.mutant for trials in load()}
+    if not anew and (lost := sorted((_kept().get(zone.id, set()) & known) - rejected)):
         raise UserError(
             f"{file}: it now accepts {', '.join(lost)}, which it rejected before",
             "narrow it; if this is intended, run `conformance zones check --record`",
         )
+    if not cells:
+        return "tried on no mutants" if _counted(zone) else "judges nothing"
+    accepted = {mutant for mutant, n in cells.items() if n == len(_counted(zone))} - rejected
     whose = "" if of_algorithm else ", none of them of its own algorithm"
     return f"rejects {len(rejected)} of {len(rejected | accepted)} mutants{whose}"
 

@@ -14,9 +14,9 @@ from conformance.engine import benches
 from conformance.engine.benches import Choice, Means
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
-from conformance.model.judging.session import Answer, Finding, Session, by_zone, plan, stored
+from conformance.model.judging.session import Answer, Finding, Plan, Session, by_zone, plan, stored
 from conformance.model.judging.verdict import Status, Verdict, ask
-from conformance.model.judging.zone import Zone
+from conformance.model.judging.zone import Zone, judges
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting import heatmaps
@@ -92,16 +92,20 @@ def compute(
         elif isinstance(event, Finding):
             findings.append(event)
     measurements = [m for setting in settings for m in measured[setting]]
-    of_kinds = {
-        ask(zone, setting, algorithm): {setting: measured[setting]}
-        for zone in zones
-        for setting in settings
-        if zone.by_kind and setting.point in zone.intervals
-    }
-    # Cells of zones that judge kinds are details, as in reports (points.py).
-    details = stored(of_kinds, family=planned.family) if of_kinds else []
-    series = heatmaps.all_series(measurements, planned=by_zone([*details, *findings]))
+    series = heatmaps.all_series(measurements, planned=by_zone([*_details(zones, measured, planned), *findings]))
     return MeasuredGrid(series=tuple(series), results=str(means.results), not_judged=not_judged)
+
+
+def _details(zones: Iterable[Zone], measured: Mapping[Setting, Sequence[Measurement]], planned: Plan) -> list[Finding]:
+    """Return the findings on single cells of zones that judge kinds of cells, which decide nothing (points.py)."""
+    cells = {
+        ask(zone, setting): {setting: measurements}
+        for zone in zones
+        if zone.by_kind
+        for setting, measurements in measured.items()
+        if judges(zone, setting, setting.point)
+    }
+    return stored(cells, planned.family) if cells else []
 
 
 def _zones(algorithm: str, setting: Setting) -> tuple[list[Zone], str | None]:
@@ -116,12 +120,12 @@ def _zones(algorithm: str, setting: Setting) -> tuple[list[Zone], str | None]:
         return [], str(error)
 
 
-def exit_status(results: Iterable[CellResult], kinds: Iterable[Verdict] = ()) -> ExitStatus:
-    """Return the ExitStatus of CellResults: of their verdicts, and of the trials' outcomes where nothing is judged.
-
-    `kinds`: the verdicts on kinds of cells; if there are any, they count, and not those on cells.
+def exit_status(results: Iterable[CellResult], kinds: Sequence[Verdict] = ()) -> ExitStatus:
+    """Return the ExitStatus of CellResults: of their verdicts, or of those on `kinds` if a zone judges kinds of cells,
+    and of the trials' outcomes where nothing is judged.
     """
     every = list(results)
-    verdicts = [verdict.status for verdict in kinds] or [r.verdict.status for r in every if r.verdict is not None]
+    verdicts = kinds or [result.verdict for result in every if result.verdict is not None]
     not_judged = (r for r in every if r.verdict is None or r.verdict.status is Status.NOT_JUDGED)
-    return worst((of_verdicts(verdicts), of_outcomes(m.outcome for r in not_judged for m in r.measurements)))
+    outcomes = of_outcomes(m.outcome for r in not_judged for m in r.measurements)
+    return worst((of_verdicts(verdict.status for verdict in verdicts), outcomes))

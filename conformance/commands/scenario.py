@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from conformance.catalogue import documents, scenarios
+from conformance.catalogue.questions import zone_questions
 from conformance.commands import common
 from conformance.commands.measuring import source
 from conformance.commands.result import Result
@@ -20,7 +21,7 @@ from conformance.model.errors import UserError
 from conformance.model.groups import grouped
 from conformance.model.judging.question import Question
 from conformance.model.judging.session import Answer, Finding, Session, plan
-from conformance.model.judging.verdict import Status, Verdict, ask
+from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.metrics import group_metrics, table as metrics
 from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.scenario import Scenario
@@ -173,14 +174,16 @@ def run(
             raise UserError(
                 f"/flows: {why_not}", "request one body per connection, or see docs/contract.md on contract 2"
             )
+    questions = _questions(algorithm, settings.values())
     planned = plan(
-        _questions(algorithm, settings.values()), trials=trials, first_seed=first_seed,
-        work=[(algorithm, setting) for setting in settings.values()],
-    )  # fmt: skip
+        questions, trials=trials, first_seed=first_seed, work=[(algorithm, setting) for setting in settings.values()]
+    )
     events = list(Session(plan=planned, confirms=False).events(source(bench, means)))
     measured = {event.setting: event.measurements for event in events if isinstance(event, Answer)}
-    verdicts = grouped((event.verdict.place, event.verdict) for event in events if isinstance(event, Finding))
-    ran = {point: _ran(point, measured[at], verdicts.get(at.point, ())) for point, at in settings.items()}
+    judged = {event.name: event.verdict for event in events if isinstance(event, Finding)}
+    # A verdict on a kind of points is one on each of them.
+    verdicts = grouped((setting, judged[question.name]) for question in questions for setting in question.settings)
+    ran = {point: _ran(point, measured[at], verdicts.get(at, ())) for point, at in settings.items()}
     return ScenarioResults(
         scenario=scenario.name,
         scheme=bench.scheme(algorithm).id,
@@ -193,12 +196,9 @@ def run(
 
 def _questions(algorithm: str, settings: Iterable[Setting]) -> list[Question]:
     """Return the questions of an algorithm's zones about points; cells are judged by `conformance run`."""
-    return [
-        ask(zone, setting, algorithm)
-        for setting in settings
-        if not isinstance(setting.point, Cell)
-        for zone in documents.zones_for(algorithm, setting)
-    ]
+    of_points = [setting for setting in settings if not isinstance(setting.point, Cell)]
+    zones = {zone.id: zone for setting in of_points for zone in documents.zones_for(algorithm, setting)}
+    return [question for zone in zones.values() for question in zone_questions(zone, of_points, algorithm)]
 
 
 def _chosen(scenario: Scenario, points: Sequence[str], grid: str | None) -> Iterable[Point]:

@@ -193,6 +193,8 @@ def diff(first: str, second: str) -> ZoneDifference:
     profile = ZoneChange(what=f"profile {first_zone.profile}", before=f"digest {before}", after=f"digest {after}")
     rules = [profile] if before != after else []
     rules += _changes("margin rule,", first_zone.margin_rule, second_zone.margin_rule, "None")
+    by_kind = [{"by_kind": zone.by_kind} for zone in (first_zone, second_zone)]
+    rules += _changes("judged", by_kind[0], by_kind[1], "False")
     schemes = [{name: about["scheme"] for name, about in zone.references.items()} for zone in (first_zone, second_zone)]
     references = _changes("reference", schemes[0], schemes[1], "none")
     mine, theirs = first_zone.smoke, second_zone.smoke

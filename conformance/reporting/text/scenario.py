@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import rich.console
 import rich.table
 
+from conformance.model.judging.question import Named
 from conformance.model.judging.verdict import Verdict
 from conformance.model.metrics.table import METRICS
 from conformance.model.rounding import told
@@ -52,8 +53,9 @@ def _table(ran: "ScenarioResults", at: "PointRan") -> rich.table.Table:
 
 
 def _verdict(verdict: Verdict) -> str:
-    """Return a zone's verdict on a point in words, with the median and what is permitted."""
-    text = f"zone {verdict.zone_id}: {verdict.status}, {verdict.words}"
+    """Return a zone's verdict on a point, or on its kind, in words, with the median and what is permitted."""
+    kind = f", {verdict.place.id}" if isinstance(verdict.place, Named) else ""
+    text = f"zone {verdict.zone_id}{kind}: {verdict.status}, {verdict.words}"
     if verdict.value is None:
         return text
     return f"{text}; median {told(verdict.value, verdict.permitted.low, verdict.permitted.high, _DIGITS)}"

@@ -111,8 +111,8 @@ def _text(metric: str, result: heatmaps.CellResult | None) -> str | rich.text.Te
     mark = look.mark or " "
     if result.value is None:
         return rich.text.Text(f"none {mark}", style=look.tone.style or "dim")
-    digits = heatmap_table.cell_digits(metric, result)
-    return rich.text.Text(f"{result.value:.{digits}f} {mark}", style=look.tone.style or shade(result.value))
+    style = look.tone.style or shade(result.value)
+    return rich.text.Text(f"{heatmap_table.value_text(metric, result)} {mark}", style=style)
 
 
 def shade(value: float) -> str:

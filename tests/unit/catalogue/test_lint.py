@@ -179,6 +179,8 @@ def test_versions_of_a_zone_are_compared(file):
     for change, words in (({"small_packets": 0.5}, "x 0.5 at 1200 bytes"), ({"counted": False}, "not judged")):
         status, text = shown(zones.diff, SHIPPED, file(with_cell(**change)))
         assert status == 1 and "1 cell differs" in text and words in text
+    status, text = shown(zones.diff, SHIPPED, file(changed(by_kind=True)))
+    assert status == 1 and "judged by_kind: False -> True" in text
     other_rule = file(changed(margin_rule={**DOCUMENT["margin_rule"], "relative": 0.2}))
     status, text = shown(zones.diff, SHIPPED, other_rule)
     assert status == 1 and "margin rule, relative: 0.1 -> 0.2" in text

@@ -29,6 +29,7 @@ from conformance.model.studies import mutants as model
 from conformance.model.studies.mutants import MutantFinding, MutantOutcome
 from conformance.reporting.text import scores
 from conformance.reporting.text.progress import ConsoleNotes
+from conformance.results import store
 from conformance.support import paths, schema
 
 FOLDER = mutants.folder()
@@ -550,6 +551,11 @@ def test_a_mutant_that_a_zone_rejected_is_not_lost_without_a_word(recorded, monk
     wider = zone(0.4, 0.8)
     with pytest.raises(UserError, match=r"^z\.json: it now accepts cubic-a, which it rejected before; narrow it"):
         mutant_record.check(wider, "z.json")
+    # The same if it judges the cell no longer, or under another profile.
+    usual = zone().intervals[A_CELL]
+    blind = zone(intervals={A_CELL: dataclasses.replace(usual, counted=False), Cell(10, 80, 1): usual})
+    for other in (blind, zone(profile_digest="0" * 16)):
+        assert "it now accepts cubic-a, cubic-b, which" in refusal(mutant_record.check, other, "z.json")
     monkeypatch.setattr(mutant_record, "shipped", lambda: [wider])
     mutant_record.keep()
     assert mutant_record.check(wider, "z.json") == "rejects 1 of 2 mutants"

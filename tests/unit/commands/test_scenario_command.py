@@ -8,6 +8,7 @@ import helpers
 import pytest
 from helpers import CELL, measurements, zone
 
+from conformance.catalogue import expectations, scenarios
 from conformance.commands import scenario
 from conformance.commands.result import printed
 from conformance.commands.scenario import GroupFigure, PointRan, ScenarioResults
@@ -122,6 +123,16 @@ def test_what_a_zone_says_of_a_point_is_in_the_exit_status(status, exit_status):
     judged = Verdict(status=Status(status), zone_id="z", place=CELL, permitted=zone().intervals[CELL], reason="")
     ran = dataclasses.replace(RAN, points=(dataclasses.replace(RAN.points[0], verdicts=(judged,)),))
     assert ran.exit_status == exit_status
+
+
+def test_a_zone_of_kinds_judges_kinds_of_points():
+    chosen = scenarios.find("spaced-losses")
+    settings = [chosen.setting(point) for point in chosen.grid("zone")]
+    questions = scenario._questions("bbrv3", settings)
+    assert {question.rule.place for question in questions} == expectations.places("bbrv3/spaced-losses")
+    at = questions[0].rule.place
+    one = Verdict(status=Status.CONFORMS, zone_id="z", place=at, permitted=zone().intervals[CELL], reason="ok")
+    assert shown._verdict(one) == "zone z, spaced-losses-at-80-and-100-ms: conforms, ok"
 
 
 def test_a_median_is_unknown_where_a_trial_did_not_see_it():

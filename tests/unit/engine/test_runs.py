@@ -388,28 +388,6 @@ def test_a_control_that_was_cut_short_is_tried_again(monkeypatch):
         assert made.settled is not ends and (ends or len(made.control.trials) == 5)
 
 
-def test_a_control_that_was_cut_short_is_tried_again(monkeypatch):
-    """Else the failed trial would be kept beside as few trials of the other stack as there were by then, for ever."""
-    cancelled = threading.Event()
-
-    class Cut(fake_room.Room):
-        def run(self, adapter, batches, cancelled):
-            for measured in super().run(adapter, batches, cancelled):
-                yield measured
-                if ends:
-                    cancelled.set()
-                    return
-
-    monkeypatch.setattr(runs, "beside", lambda bench: fake_room.bench_of(Cut("good")))
-    fake_room.install("good", patch=monkeypatch.setattr)
-    (trial,) = benches.find().trials(*ASKED[0], [1003])
-    failed = Measurement(trial=trial, outcome=Outcome.FAILED, message="it ended")
-    for ends in (True, False):
-        cancelled.clear()
-        made = runs.Controls(benches.find()).tried(failed, range(1001, 1006), [], cancelled)
-        assert made.settled is not ends and (ends or len(made.control.trials) == 5)
-
-
 def test_what_cannot_be_claimed_any_more_is_no_longer_waited_for(tmp_path, monkeypatch):
     began, go_on = threading.Event(), threading.Event()
 

@@ -2,6 +2,7 @@
 
 from helpers import measurements, shown, stored
 
+from conformance.model.trials.trial import Outcome
 from conformance.reporting import heatmaps, naming, rerun
 from conformance.reporting.html import compare, site
 from conformance.reporting.text import markdown, terminal
@@ -83,3 +84,8 @@ def test_the_terminal_says_what_its_marks_mean():
     text = shown(terminal.show, heatmaps.all_series(measurements([0.05] * 5)))
     assert "✗ violates: the median is outside, " in text
     assert "compatible:" not in text
+
+
+def test_the_terminal_says_which_median_is_a_bound():
+    made = measurements([0.3] * 5, outcome=Outcome.TIMEOUT)
+    assert "\N{LESS-THAN OR EQUAL TO}0.30" in shown(terminal.show, heatmaps.all_series(made))
