@@ -494,7 +494,7 @@ class ComparisonWork:
         here.append(ends)
         self._add(compare_shares.of_place(algorithm, profile, place, compare_shares.together(here)))
 
-    def _add(self, shares: Iterable[compare_shares.Share]) -> None:
+    def _add(self, shares: Iterable[compare_shares.ComparedShare]) -> None:
         for quantity, values, sentence in shares:
             self.values[quantity] = values
             self.sentences[quantity] = sentence

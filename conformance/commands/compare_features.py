@@ -23,19 +23,19 @@ from conformance.model.trials.trial import Trial
 from conformance.results.features import Features, TrialFeatures
 
 #: {cell's name: {seed: samples}}, which by_trial reads
-Side = dict[str, dict[int, by_trial.Sampled]]
+SideSamples = dict[str, dict[int, by_trial.FeatureSamples]]
 #: of a side: {cell's name: {seed: what the stack's programs said}} of trials in which the stack failed
-Failed = dict[str, dict[int, str]]
+FailedSeeds = dict[str, dict[int, str]]
 #: {cell's name: the Setting in which it is traced}
 Under = Mapping[str, Setting]
 
 
 def both(
-    benches: Mapping[str, Bench], given: Mapping[str, Side], algorithm: str, seeds: Sequence[int], means: Means,
+    benches: Mapping[str, Bench], given: Mapping[str, SideSamples], algorithm: str, seeds: Sequence[int], means: Means,
     ends_s: float | None = None, *,
     under: Mapping[str, Under] = types.MappingProxyType({}), spent: TrialCost | None = None,
-) -> tuple[dict[str, Side], dict[str, Failed], list[str]]:  # fmt: skip
-    """Return ({role: Side}, {role: Failed}, problems as sentences) for the roles of `benches` and of `given`.
+) -> tuple[dict[str, SideSamples], dict[str, FailedSeeds], list[str]]:  # fmt: skip
+    """Return ({role: SideSamples}, {role: FailedSeeds}, problems as sentences), also for roles in `given`.
 
     Sides in `given` were read from files and are not traced. A single role is traced for later comparisons. Nothing is
     traced after `ends_s`, a time of time.monotonic(). `under`: {role: {cell's name: Setting}} of roles that are not
@@ -43,11 +43,11 @@ def both(
     """
     spent = spent or TrialCost()
     kept, problems = Features(str(means.results)), []
-    failed: dict[str, Failed] = {role: {} for role in (*benches, *given)}
+    failed: dict[str, FailedSeeds] = {role: {} for role in (*benches, *given)}
     looks = [list(seeds[: comparison.FIRST_LOOK]), list(seeds)]
     # The cell with few losses is traced first, because it shows beta and growth.
     order = sorted(cells(algorithm), key=lambda cell: cell != FEW)
-    both_sides: dict[str, Side] = dict(given)
+    both_sides: dict[str, SideSamples] = dict(given)
     under = dict.fromkeys(benches, tracing.settings()) | dict(under)
     for look in looks:
         differing = [cell for cell in order if look is looks[0] or not _alike(both_sides, cell)]
@@ -58,7 +58,7 @@ def both(
     return level(both_sides), failed, list(dict.fromkeys(problems))
 
 
-def level(sides: Mapping[str, Side]) -> dict[str, Side]:
+def level(sides: Mapping[str, SideSamples]) -> dict[str, SideSamples]:
     """Return the sides, reduced to their common trials in each cell that shows no difference.
 
     One side may have more trials, from an earlier comparison. Readings of all its trials together would then differ.
@@ -72,7 +72,7 @@ def level(sides: Mapping[str, Side]) -> dict[str, Side]:
     return levelled
 
 
-def _alike(sides: Mapping[str, Side], cell: str) -> bool:
+def _alike(sides: Mapping[str, SideSamples], cell: str) -> bool:
     """Return whether all sides have the same samples in the first trials of a cell."""
     first, *others = (side.get(cell, {}) for side in sides.values())
     if not others:
@@ -86,7 +86,7 @@ def _alike(sides: Mapping[str, Side], cell: str) -> bool:
 def _trace(
     benches: Mapping[str, Bench], plans: Mapping[str, Mapping[str, Sequence[int]]], under: Mapping[str, Under],
     algorithm: str, kept: Features, means: Means, ends_s: float | None, spent: TrialCost,
-    failed: Mapping[str, Failed],
+    failed: Mapping[str, FailedSeeds],
 ) -> list[str]:  # fmt: skip
     """Trace the planned trials that are not kept yet, and keep their features; return problems as sentences.
 
@@ -131,7 +131,9 @@ def _trace(
     ]
 
 
-def _stored(bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]], under: Under, kept: Features) -> Side:
+def _stored(
+    bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]], under: Under, kept: Features
+) -> SideSamples:
     """Return the features that are kept of a plan's trials."""
     return {
         cell: {trial.seed: trial_features.sampled for trial in trials if (trial_features := kept.find(trial))}
@@ -143,8 +145,8 @@ def _trials(bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]], und
     return {cell: bench.trials(algorithm, under[cell], seeds) for cell, seeds in plan.items() if cell in CELLS}
 
 
-def side_of(trial_features: Sequence[TrialFeatures]) -> Side:
-    """Return the features that a file holds of one scheme, as a Side."""
+def side_of(trial_features: Sequence[TrialFeatures]) -> SideSamples:
+    """Return the features that a file holds of one scheme, as a SideSamples."""
     by_cell = grouped((features.cell, (features.trial.seed, features.sampled)) for features in trial_features)
     return {cell: dict(sampled) for cell, sampled in by_cell.items()}
 

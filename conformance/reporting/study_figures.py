@@ -9,9 +9,9 @@ from conformance.model.metrics.table import METRICS
 from conformance.model.networks.links import WAYS
 from conformance.model.networks.place import Value
 from conformance.model.studies import claims, outcome
-from conformance.model.studies.claims import Seen
+from conformance.model.studies.claims import Estimate
 from conformance.model.studies.figure import Figure
-from conformance.model.studies.outcome import Measured
+from conformance.model.studies.outcome import MeasuredPoints
 from conformance.model.studies.study_point import GROUP, StudyPoint
 from conformance.model.trials.trial import Measurement
 
@@ -33,7 +33,7 @@ def over_time_title(figure: Figure) -> str:
     return METRICS[figure.metric].label if figure.metric in _OF_A_DELIVERY else "goodput, Mbit/s"
 
 
-def rows(figure: Figure, measured: Measured, look: claims.Look | None = None) -> list[Row]:
+def rows(figure: Figure, measured: MeasuredPoints, look: claims.Lookup | None = None) -> list[Row]:
     """Return the records of a figure; none if nothing of it was measured. `look` finds the values of cells."""
     if figure.cells:
         return list(_of_cells(figure, look)) if look is not None else []
@@ -57,14 +57,14 @@ def rows(figure: Figure, measured: Measured, look: claims.Look | None = None) ->
     return points
 
 
-def _of_cells(figure: Figure, look: claims.Look) -> Iterator[Row]:
+def _of_cells(figure: Figure, look: claims.Lookup) -> Iterator[Row]:
     """Yield what was seen and what was published of each cell; yield nothing if no cell was seen."""
     estimates = {cell: look(cell.quantity) for cell in figure.cells}
-    if not any(isinstance(estimate, Seen) for estimate in estimates.values()):
+    if not any(isinstance(estimate, Estimate) for estimate in estimates.values()):
         return
     for cell, estimate in estimates.items():
         place = {"x": cell.row, "line": cell.column, "panel": ""}
-        if isinstance(estimate, Seen):
+        if isinstance(estimate, Estimate):
             low, high = _bound(estimate.low, estimate.median), _bound(estimate.high, estimate.median)
             yield {**place, "kind": "seen", "median": estimate.median, "low": low, "high": high}
         if cell.published is not None:
@@ -100,7 +100,7 @@ def _line(figure: Figure, point: StudyPoint, group: str | None = None) -> str:
 def _medians(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[Row]:
     """Yield a point's median with the bounds of its interval; yield nothing if no median was seen."""
     estimate = outcome.seen(measurements, figure.metric, figure.group)
-    if not isinstance(estimate, Seen):
+    if not isinstance(estimate, Estimate):
         return
     at = point.coordinates()
     yield {
@@ -121,7 +121,7 @@ def _distributions(figure: Figure, point: StudyPoint, measurements: Sequence[Mea
     name = OF_A_FLOW.get(figure.metric)
     if name is None:
         singly = (outcome.seen([measurement], figure.metric, figure.group) for measurement in measurements)
-        values = sorted(estimate.median for estimate in singly if isinstance(estimate, Seen))
+        values = sorted(estimate.median for estimate in singly if isinstance(estimate, Estimate))
         yield from _shares(_line(figure, point), values)
         return
     flows = [
