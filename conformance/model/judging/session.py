@@ -33,8 +33,9 @@ the end each question has a Finding: confirmed or not, known or not.
 
 **What a verdict may depend on:** the question's own trials in order of seed, the looks, the size of its family and, by
 Holm's procedure, the p-values of the family's other verdicts. It depends neither on the order in which trials arrived,
-nor on what else held a setting open, nor on who asks: pytest and all commands read the events of a Session. Trials come
-from an EventSource: one that measures (conformance/commands/measuring.py), or `stored`, which has only lines of files.
+nor on what else held a setting open, nor on who asks: commands read the events of a Session, and pytest asks its
+questions one by one (conformance/suite/session.py). Trials come from an EventSource: one that measures
+(conformance/commands/measuring.py), or `stored`, which has only lines of files.
 """
 
 import collections
