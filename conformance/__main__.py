@@ -6,11 +6,11 @@ import sys
 def main() -> None:
     """Run the command. Importing it takes a moment, in which Ctrl-C ends in one line, too."""
     try:
-        from conformance.cli import main as command
+        from conformance import cli
     except KeyboardInterrupt:
         sys.stderr.write("conformance: interrupted\n")
         sys.exit(130)
-    command()
+    cli.main()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """`make lint` runs this: print each name that says nothing or means two things, and exit with 1 if there is one.
 
 Words such as `found` say that a value exists, not what it is. Fields of records are named as in the JSON they print.
-A class name is unique in the package. A value does not shadow a function or class of its module.
+A class name is unique in the package, and no alias of a type has one. A value does not shadow a function or class of
+its module. What is imported under another name keeps a word of its own, or of its module.
 """
 
 import ast
@@ -15,6 +16,10 @@ EMPTY = frozenset({"asked", "found", "made", "one", "own", "seen", "told"})
 SPARE = EMPTY - {"made", "own"} | {"data", "item", "res", "result", "value"}
 #: parts of names that are terms of the field, or fields of stored results
 TERMS = ("asked_s", "data_center", "early_data", "one_segment", "one_sided", "one_way", "p_value", "watched_one_in")
+#: aliases that are in files which a lab version covers (conformance/lab/version.py)
+ATTESTED = frozenset({"Host", "LinkSeen"})
+#: how many letters of a word tell which one it is: `zones` are of `zone`
+STEM = 4
 
 
 def values(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -47,16 +52,40 @@ def problems(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield from ((n.lineno, f"{n.id!r} shadows a definition above") for n in stored if n.id in defined)
 
 
+def type_aliases(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield (line, name) of each alias of a type: what a module assigns to a name in capitals and small letters."""
+    of_types = [node for node in tree.body if isinstance(node, ast.If)]
+    for node in [*tree.body, *(inner for each in of_types for inner in each.body)]:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                if name.lstrip("_")[0].isupper() and not name.isupper():
+                    yield node.lineno, name
+
+
+def strange_imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield (line, alias) of what is imported from the package under a name that has no word of its own path."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("conformance."):
+            for imported in node.names:
+                path = f"{node.module}.{imported.name}".replace("_", ".").split(".")
+                words = (imported.asname or imported.name).strip("_").split("_")
+                if {word[:STEM] for word in path}.isdisjoint(word[:STEM] for word in words):
+                    yield node.lineno, imported.asname or ""
+
+
 def main() -> int:
     wrong = set()
-    places = collections.defaultdict(list)
+    places, aliases = collections.defaultdict(list), []
     for file in sorted(pathlib.Path("conformance").rglob("*.py")):
         tree = ast.parse(file.read_text())
         wrong |= {f"{file}:{line}: {why}" for line, why in problems(tree)}
+        wrong |= {f"{file}:{line}: {name!r} is no name of what is imported" for line, name in strange_imports(tree)}
+        aliases += [(f"{file}:{line}", name) for line, name in type_aliases(tree)]
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and "scaffold" not in file.parts:
                 places[node.name].append(f"{file}:{node.lineno}")
     wrong |= {f"{', '.join(at)}: {len(at)} classes are called {name}" for name, at in places.items() if len(at) > 1}
+    wrong |= {f"{at}: {name} is a class, too" for at, name in aliases if name in places and name not in ATTESTED}
     print("\n".join(sorted(wrong)), end="\n" if wrong else "")
     return bool(wrong)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from conformance.catalogue import derive, documents, own_kind, scenarios
 from conformance.model.errors import UserError, located
 from conformance.model.judging import zone as zones
-from conformance.model.judging.question import Key, Measured, Question, Rule
+from conformance.model.judging.question import Key, MeasuredSettings, Question, Rule
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.judging.zone import NO_MARGIN, Interval, Zone
 from conformance.model.networks.place import Point
@@ -96,7 +96,7 @@ class LostRule(Rule):
     def judgeable(self) -> bool:
         return False
 
-    def judge(self, measured: Measured, family: int, more: bool) -> Verdict:
+    def judge(self, measured: MeasuredSettings, family: int, more: bool) -> Verdict:
         return Verdict(
             status=Status.INCONCLUSIVE, zone_id=self.id, place=self.at, reason=LOST, hidden=True,
             permitted=Interval(low=0.0, high=math.inf, bases=(), margin=NO_MARGIN),

@@ -17,7 +17,7 @@ from conformance.catalogue.deviation_record import HONEST
 from conformance.model import digest as digests
 from conformance.model.clauses import faults
 from conformance.model.clauses.document import Clause
-from conformance.model.clauses.faults import Shares
+from conformance.model.clauses.faults import ClauseShares
 from conformance.model.groups import grouped
 from conformance.model.judging import statistics
 from conformance.support import paths, record
@@ -88,7 +88,7 @@ def _draft() -> Mapping[str, Clause]:
     return {clause.id: clause for clause in specification.clauses}
 
 
-def _shares(measured: Mapping[str, float], of_document: Mapping[str, float]) -> Shares:
+def _shares(measured: Mapping[str, float], of_document: Mapping[str, float]) -> ClauseShares:
     by_id = _draft()
     return {
         of: faults.share(by_id[of].bound, amount, of_document[of])
@@ -98,8 +98,8 @@ def _shares(measured: Mapping[str, float], of_document: Mapping[str, float]) -> 
 
 
 @functools.cache
-def _signatures() -> Mapping[str, Shares]:
-    """Return {deviation: Shares of its play}. Of pairs of deviations, both are found alone."""
+def _signatures() -> Mapping[str, ClauseShares]:
+    """Return {deviation: ClauseShares of its play}. Of pairs of deviations, both are found alone."""
     honest = plays()[HONEST]
     return {name: _shares(of_play, honest) for name, of_play in plays().items() if name != HONEST and "+" not in name}
 

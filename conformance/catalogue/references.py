@@ -6,14 +6,14 @@ from conformance.catalogue import documents
 from conformance.model.judging import zone as zones
 from conformance.model.judging.zone import Zone
 from conformance.model.networks.setting import Setting
-from conformance.model.studies.claims import Seen
+from conformance.model.studies.claims import Estimate
 from conformance.model.studies.outcome import References
 from conformance.model.studies.study import Study
 from conformance.model.studies.study_point import CLIENT, STACK
 
 
 def of(study: Study) -> References:
-    """Return {point: {metric: Seen}} of a study's points of Linux TCP, by the references of zones that ship.
+    """Return {point: {metric: Estimate}} of a study's points of Linux TCP, by the references of zones that ship.
 
     A point is included only if its setting is exactly the one in which a zone's reference was measured. Raises
     UserError.
@@ -30,7 +30,7 @@ def of(study: Study) -> References:
     return values_of
 
 
-def _at(setting: Setting, judging: Iterable[Zone]) -> Iterator[tuple[str, Seen]]:
+def _at(setting: Setting, judging: Iterable[Zone]) -> Iterator[tuple[str, Estimate]]:
     """Yield (metric, what the zone's reference has) for each zone that judges a setting.
 
     A zone that multiplies the kernel's trials by what QUIC has beside TCP does not say what TCP has.
@@ -40,4 +40,4 @@ def _at(setting: Setting, judging: Iterable[Zone]) -> Iterator[tuple[str, Seen]]
     place = setting.point
     for zone in judging:
         if zones.judges(zone, setting, place) and not zone.transport:
-            yield zone.metric, Seen.of(zone.intervals[place].basis.values)
+            yield zone.metric, Estimate.of(zone.intervals[place].basis.values)

@@ -10,7 +10,7 @@ from conformance.support import schema
 
 _SMOKE_CELLS = 12
 #: a zone's id, and a cell of it
-Feature = tuple[str, Cell]
+ZoneCell = tuple[str, Cell]
 
 
 def gap(mine: Interval, theirs: Interval) -> float:
@@ -31,7 +31,7 @@ def apart(
             yield algorithm, other, mine.metric, len(common), widest
 
 
-def telling_features(zones: Iterable[Zone], others: Sequence[Zone]) -> list[Feature]:
+def telling_features(zones: Iterable[Zone], others: Sequence[Zone]) -> list[ZoneCell]:
     """Return a few pairs (zone id, cell) of these zones whose intervals are apart from those of other algorithms.
 
     `zones` and `others` are of any metrics. The other algorithms take turns, and each adds the cheapest pair that
@@ -39,7 +39,7 @@ def telling_features(zones: Iterable[Zone], others: Sequence[Zone]) -> list[Feat
     """
     queues = []
     for algorithm in sorted({other.algorithm for other in others}):
-        widths: dict[Feature, float] = {}
+        widths: dict[ZoneCell, float] = {}
         for mine in zones:
             for theirs in others:
                 if theirs.algorithm == algorithm and theirs.metric == mine.metric:
@@ -49,7 +49,7 @@ def telling_features(zones: Iterable[Zone], others: Sequence[Zone]) -> list[Feat
                         widths[mine.id, cell] = gap(mine.intervals[cell], theirs.intervals[cell])
         telling = [feature for feature, width in widths.items() if width > 0]
         queues.append([f for *_, f in sorted((f[1].bandwidth_mbps, -widths[f], f[1], f[0], f) for f in telling)])
-    chosen: list[Feature] = []
+    chosen: list[ZoneCell] = []
     for rank in range(max((len(q) for q in queues), default=0)):
         for queue in queues:
             if rank < len(queue) and queue[rank] not in chosen and len(chosen) < _SMOKE_CELLS:

@@ -312,14 +312,14 @@ def matrix(
 
 @click.command()
 @click.argument("algorithm")
-@click.argument("cell", required=False)
+@click.argument("point", required=False)
 @with_choice(*_ALL)
 @click.option("--seed", default=1, show_default=True, type=SEED, help="Seed of the trial.")
 @click.option(
     "--profile",
     "--scenario",
     "profile",
-    help="Profile, or scenario of which CELL is a point, such as flows=4 (default: atc25 for TCP, packets for UDP).",
+    help="Scenario or profile of POINT, such as flows=4 or 10mbps-20ms-1pct (default: atc25 for TCP, packets for UDP).",
 )
 @_FLOW
 @click.option(
@@ -329,15 +329,15 @@ def matrix(
 )
 @out_folder("trace")
 @FORMAT
-def trace(choice: Choice, algorithm: str, cell: str | None, form: str, **options: Any) -> None:
+def trace(choice: Choice, algorithm: str, point: str | None, form: str, **options: Any) -> None:
     """Record everything about one trial.
 
-    Runs one trial of ALGORITHM in CELL, or at a point of a scenario, and keeps packets (pcap), TLS secrets, qlog and
-    output.
+    Runs one trial of ALGORITHM in a cell, or at another point of a scenario, and keeps packets (pcap), TLS secrets,
+    qlog and output.
     """
-    if cell is None and options["profile"] is None:
-        raise UserError("it is not said where to trace", "name a CELL, such as 10mbps-20ms-1pct, or a --scenario")
-    traced = commands.trace.compute(algorithm, choice, cell=cell or "", notes=notes(form), **options)
+    if point is None and options["profile"] is None:
+        raise UserError("it is not said where to trace", "name a POINT, such as 10mbps-20ms-1pct, or a --scenario")
+    traced = commands.trace.compute(algorithm, choice, point=point or "", notes=notes(form), **options)
     finish(traced, form, text.trace.show)
 
 

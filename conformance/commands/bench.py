@@ -17,7 +17,7 @@ from conformance.catalogue import documents, scenarios
 from conformance.commands.result import Result
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
-from conformance.engine.progress import Progress
+from conformance.engine.progress import RunProgress
 from conformance.lab import building, cores as cores_of_guests, manifest, virtual
 from conformance.model.errors import UserError
 from conformance.model.judging import grid
@@ -337,7 +337,7 @@ def _timed(name: str, bench: Bench, work: Sequence[Key], trials: int, target_s: 
 @contextlib.contextmanager
 def _run(
     bench: Bench, work: Sequence[Key], trials: int, workers: int | None = None,
-    on_trial: Callable[[Progress], None] = lambda progress: None,
+    on_trial: Callable[[RunProgress], None] = lambda progress: None,
 ) -> Iterator[runs.Run]:  # fmt: skip
     """Run the work with a temporary results file of its own."""
     with tempfile.TemporaryDirectory(dir=files.temp_folder()) as folder:

@@ -355,8 +355,8 @@ class ComparisonWork:
     tried: dict[Quantity, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     one_sided: list[tuple[Quantity, str]] = dataclasses.field(default_factory=list)
     #: {algorithm: {role: its features}}, and those of trials that failed
-    traced: dict[str, dict[str, compare_features.Side]] = dataclasses.field(default_factory=dict)
-    failed: dict[str, dict[str, compare_features.Failed]] = dataclasses.field(default_factory=dict)
+    traced: dict[str, dict[str, compare_features.SideSamples]] = dataclasses.field(default_factory=dict)
+    failed: dict[str, dict[str, compare_features.FailedSeeds]] = dataclasses.field(default_factory=dict)
     #: the measurements of both sides
     measurements: dict[Key, Sequence[Sequence[Measurement]]] = dataclasses.field(default_factory=dict)
     left_out: list[LeftOut] = dataclasses.field(default_factory=list)
@@ -504,7 +504,7 @@ class ComparisonWork:
             is_complete=is_complete, sentence=functools.partial(by_trial.sentence, feature, sides[1]),
         )  # fmt: skip
 
-    def _first_traced(self, side: compare_features.Side) -> compare_features.Side:
+    def _first_traced(self, side: compare_features.SideSamples) -> compare_features.SideSamples:
         """Return the first trials of each cell of a side; all that it has if none of these is among them."""
         return {cell: {seed: of[seed] for seed in self._few if seed in of} or of for cell, of in side.items()}
 
@@ -620,7 +620,7 @@ class ComparisonWork:
             rows.append(row)
         return rows
 
-    def _add(self, shares: Iterable[compare_shares.Share], is_complete: bool = True) -> None:
+    def _add(self, shares: Iterable[compare_shares.ComparedShare], is_complete: bool = True) -> None:
         for quantity, values, sentence in shares:
             if is_complete or not comparison.is_identical(*values):
                 self.values[quantity] = values
@@ -666,7 +666,7 @@ class Row:
     sentence: Callable[[], str] | None = None
 
     @property
-    def shares(self) -> list[compare_shares.Share]:
+    def shares(self) -> list[compare_shares.ComparedShare]:
         """The share of trials that show it, if some do and some do not."""
         return list(compare_shares.of_showing(self.quantity, self.showing, self.tried)) if self.tried else []
 

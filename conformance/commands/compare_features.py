@@ -22,20 +22,20 @@ from conformance.model.trials.trial import Trial
 from conformance.results.features import Features, TrialFeatures
 
 #: {cell's name: {seed: samples}}, which by_trial reads
-Side = dict[str, dict[int, by_trial.Sampled]]
+SideSamples = dict[str, dict[int, by_trial.FeatureSamples]]
 #: of a side: {cell's name: {seed: what the stack's programs said}} of trials in which the stack failed
-Failed = dict[str, dict[int, str]]
+FailedSeeds = dict[str, dict[int, str]]
 #: {cell's name: the Setting in which it is traced}
 Under = Mapping[str, Setting]
 
 
 def both(
-    benches: Mapping[str, Bench], given: Mapping[str, Side], algorithm: str, plan: tracing.Plan, means: Means,
-    ends_s: float | None = None, *,
+    benches: Mapping[str, Bench], given: Mapping[str, SideSamples], algorithm: str, plan: tracing.SeedsByCell,
+    means: Means, ends_s: float | None = None, *,
     under: Mapping[str, Under] = types.MappingProxyType({}), spent: TrialCost | None = None,
-    failed: Mapping[str, Failed] = types.MappingProxyType({}),
-) -> tuple[dict[str, Side], dict[str, Failed], list[str]]:  # fmt: skip
-    """Return ({role: Side}, {role: Failed}, problems as sentences) of a plan, for the roles of `benches` and `given`.
+    failed: Mapping[str, FailedSeeds] = types.MappingProxyType({}),
+) -> tuple[dict[str, SideSamples], dict[str, FailedSeeds], list[str]]:  # fmt: skip
+    """Return ({role: SideSamples}, {role: FailedSeeds}, problems as sentences) of a plan, also for roles in `given`.
 
     Sides in `given` were read from files and are not traced. A single role is traced for later comparisons. Nothing is
     traced after `ends_s`, a time of time.monotonic(). `under`: {role: {cell's name: Setting}} of roles that are not
@@ -43,7 +43,7 @@ def both(
     which are not traced again. Raises UserError.
     """
     kept = Features(str(means.results))
-    failed_by_role: dict[str, Failed] = {
+    failed_by_role: dict[str, FailedSeeds] = {
         role: {cell: dict(of) for cell, of in failed.get(role, {}).items()} for role in (*benches, *given)
     }
     under = dict.fromkeys(benches, tracing.settings()) | dict(under)
@@ -52,7 +52,7 @@ def both(
     return {**given, **traced}, failed_by_role, list(dict.fromkeys(problems))
 
 
-def level(sides: Mapping[str, Side]) -> dict[str, Side]:
+def level(sides: Mapping[str, SideSamples]) -> dict[str, SideSamples]:
     """Return the sides, reduced to their common trials in each cell that shows no difference.
 
     One side may have more trials, from an earlier comparison. Readings of all its trials together would then differ.
@@ -66,7 +66,7 @@ def level(sides: Mapping[str, Side]) -> dict[str, Side]:
     return levelled
 
 
-def alike(sides: Mapping[str, Side], cell: str) -> bool:
+def alike(sides: Mapping[str, SideSamples], cell: str) -> bool:
     """Return whether all sides have the same samples in the first trials of a cell."""
     first, *others = (side.get(cell, {}) for side in sides.values())
     if not others:
@@ -78,8 +78,8 @@ def alike(sides: Mapping[str, Side], cell: str) -> bool:
 
 
 def _trace(
-    benches: Mapping[str, Bench], plan: tracing.Plan, under: Mapping[str, Under], algorithm: str,
-    kept: Features, means: Means, ends_s: float | None, spent: TrialCost, failed: Mapping[str, Failed],
+    benches: Mapping[str, Bench], plan: tracing.SeedsByCell, under: Mapping[str, Under], algorithm: str,
+    kept: Features, means: Means, ends_s: float | None, spent: TrialCost, failed: Mapping[str, FailedSeeds],
 ) -> list[str]:  # fmt: skip
     """Trace the planned trials that are not kept yet, and keep their features; return problems as sentences.
 
@@ -124,7 +124,7 @@ def _trace(
     ]
 
 
-def _stored(bench: Bench, algorithm: str, plan: tracing.Plan, under: Under, kept: Features) -> Side:
+def _stored(bench: Bench, algorithm: str, plan: tracing.SeedsByCell, under: Under, kept: Features) -> SideSamples:
     """Return the features that are kept of a plan's trials."""
     return {
         cell: {trial.seed: trial_features.sampled for trial in trials if (trial_features := kept.find(trial))}
@@ -132,12 +132,12 @@ def _stored(bench: Bench, algorithm: str, plan: tracing.Plan, under: Under, kept
     }
 
 
-def _trials(bench: Bench, algorithm: str, plan: tracing.Plan, under: Under) -> dict[str, list[Trial]]:
+def _trials(bench: Bench, algorithm: str, plan: tracing.SeedsByCell, under: Under) -> dict[str, list[Trial]]:
     return {cell: bench.trials(algorithm, under[cell], seeds) for cell, seeds in plan.items() if cell in CELLS}
 
 
-def side_of(trial_features: Sequence[TrialFeatures]) -> Side:
-    """Return the features that a file holds of one scheme, as a Side."""
+def side_of(trial_features: Sequence[TrialFeatures]) -> SideSamples:
+    """Return the features that a file holds of one scheme, as a SideSamples."""
     by_cell = grouped((features.cell, (features.trial.seed, features.sampled)) for features in trial_features)
     return {cell: dict(sampled) for cell, sampled in by_cell.items()}
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from conformance.commands.measuring import answers
 from conformance.engine.benches import Bench, Means
-from conformance.engine.progress import Progress
+from conformance.engine.progress import RunProgress
 from conformance.model.diagnosis.feature_table import FOLLOWS
 from conformance.model.judging.question import Key
 from conformance.model.judging.session import plan
@@ -52,7 +52,7 @@ def measured(
     planned = plan(trials=len(seeds), first_seed=seeds[0], work=work)
     began_s, fresh = time.monotonic(), 0
 
-    def count(progress: Progress) -> None:
+    def count(progress: RunProgress) -> None:
         nonlocal fresh
         fresh = progress.fresh
 

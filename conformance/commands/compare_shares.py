@@ -47,10 +47,10 @@ class TrialEnds:
 #: how the trials of both sides ended: the base's, the head's
 Ends = tuple[TrialEnds, TrialEnds]
 #: a share as it is compared, the values of both sides, and what the head does in words
-Share = tuple[Quantity, tuple[Values, Values], str]
+ComparedShare = tuple[Quantity, tuple[Values, Values], str]
 
 
-def of_place(algorithm: str, profile: str, place: Point, ends: Ends) -> Iterator[Share]:
+def of_place(algorithm: str, profile: str, place: Point, ends: Ends) -> Iterator[ComparedShare]:
     """Yield the shares of failures and of timeouts in a place, as far as either side has any."""
     for name in _DID:
         if any(ended.said(name) for ended in ends):
@@ -58,7 +58,7 @@ def of_place(algorithm: str, profile: str, place: Point, ends: Ends) -> Iterator
             yield _quantity(name, algorithm, profile, place), (before, after), _sentence(name, ends)
 
 
-def of_all_places(algorithm: str, places: Sequence[Ends]) -> Iterator[Share]:
+def of_all_places(algorithm: str, places: Sequence[Ends]) -> Iterator[ComparedShare]:
     """Yield the shares of failures and of timeouts in several places together, as far as either side has any."""
     if len(places) > 1:
         yield from of_place(algorithm, "", EVERYWHERE, together(places))
@@ -71,7 +71,7 @@ def together(places: Sequence[Ends]) -> Ends:
 
 def of_showing(
     quantity: Quantity, shown: Sequence[Collection[int]], seeds: Sequence[Collection[int]]
-) -> Iterator[Share]:
+) -> Iterator[ComparedShare]:
     """Yield the share of trials that show a quantity, if some do and some do not.
 
     `shown`: the seeds of those that do on each side; `seeds`: of those that it tried.

@@ -99,7 +99,7 @@ class Results:
         in_order = sorted(self.measurements, key=lambda m: m.trial.seed)
         return grouped(((algorithm, m.setting), m) for m in in_order if m.scheme.algorithm == algorithm)
 
-    def traits(self, algorithm: str) -> compare_features.Side:
+    def traits(self, algorithm: str) -> compare_features.SideSamples:
         """Return the features of an algorithm's traced trials."""
         return side_of([f for f in self.features if f.trial.scheme.algorithm == algorithm])
 

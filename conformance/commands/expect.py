@@ -14,11 +14,11 @@ from conformance.lab import manifest
 from conformance.model.errors import UserError
 from conformance.model.judging import expectation
 from conformance.model.judging.expectation import Expected
-from conformance.model.judging.question import Measured, Question
+from conformance.model.judging.question import MeasuredSettings, Question
 from conformance.model.judging.session import by_zone, stored
 from conformance.model.judging.verdict import ZoneVerdict
 from conformance.model.networks.setting import Setting
-from conformance.model.trials.trial import Measurement, Run, Scheme, Trial
+from conformance.model.trials.trial import Measurement, RunKey, Scheme, Trial
 from conformance.results import store
 from conformance.support import files, paths
 from conformance.support.console import count, one_line
@@ -95,12 +95,12 @@ def update(stack: str, results: Sequence[pathlib.Path | str], choice: Choice | N
     return Update(stack=stack, path=path, before=before, after=after, written=written, left_out=left_out)
 
 
-def runs(stack: str, results: Sequence[pathlib.Path | str]) -> dict[Run, dict[Setting, list[Measurement]]]:
+def runs(stack: str, results: Sequence[pathlib.Path | str]) -> dict[RunKey, dict[Setting, list[Measurement]]]:
     """Return {(Scheme, room, lab version): {setting: measurements}} of a stack's lines in files. Raises UserError.
 
     Digests decide what is one run: if schemes differ in names only, the first one's names are used.
     """
-    measurements: dict[Run, dict[Setting, list[Measurement]]] = collections.defaultdict(
+    measurements: dict[RunKey, dict[Setting, list[Measurement]]] = collections.defaultdict(
         lambda: collections.defaultdict(list)
     )
     first: dict[tuple[str, str, str], Scheme] = {}
@@ -122,8 +122,8 @@ def runs(stack: str, results: Sequence[pathlib.Path | str]) -> dict[Run, dict[Se
 
 
 def _of_today(
-    all_runs: dict[Run, dict[Setting, list[Measurement]]], bench: Bench, results: Sequence[pathlib.Path | str]
-) -> tuple[dict[Run, dict[Setting, list[Measurement]]], tuple[str, ...]]:
+    all_runs: dict[RunKey, dict[Setting, list[Measurement]]], bench: Bench, results: Sequence[pathlib.Path | str]
+) -> tuple[dict[RunKey, dict[Setting, list[Measurement]]], tuple[str, ...]]:
     """Return the runs that this bench would make today, and, in words, the others. Raises UserError if none is left."""
     kept = {}
     left: collections.Counter[tuple[str, str]] = collections.Counter()
@@ -165,7 +165,7 @@ def _names(results: Sequence[pathlib.Path | str]) -> str:
     return ", ".join(str(path) for path in results)
 
 
-def verdicts(all_runs: Mapping[Run, Measured]) -> list[ZoneVerdict]:
+def verdicts(all_runs: Mapping[RunKey, MeasuredSettings]) -> list[ZoneVerdict]:
     """Return the verdicts of runs, one for each zone that applies. Raises UserError if a zone has two."""
     zone_verdicts: dict[str, ZoneVerdict] = {}
     for (scheme, _, _), measured in all_runs.items():
@@ -180,7 +180,7 @@ def verdicts(all_runs: Mapping[Run, Measured]) -> list[ZoneVerdict]:
     return list(zone_verdicts.values())
 
 
-def _verdicts(algorithm: str, measured: Measured) -> Iterable[ZoneVerdict]:
+def _verdicts(algorithm: str, measured: MeasuredSettings) -> Iterable[ZoneVerdict]:
     """Return the verdicts of each zone that applies to one run, which is given as {setting: measurements}."""
     questions: list[Question] = []
     parts = [checks for profile in documents.PROFILES.values() for checks in documents.split_checks(profile).values()]

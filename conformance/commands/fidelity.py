@@ -41,7 +41,7 @@ _PUBLISHED_AS = {"cloudflare-quiche-0.24": "cloudflare-quiche"}
 
 
 #: (scheme, cell, our utilization, the published one)
-Row = tuple[str, Cell, float, float]
+FidelityRow = tuple[str, Cell, float, float]
 #: (utilization, dataset) by (algorithm, implementation, cell)
 Published = Mapping[tuple[str, str, Cell], tuple[float, str]]
 
@@ -69,7 +69,7 @@ def published_cells() -> Published:
     return by_scheme
 
 
-def compare(measurements: Iterable[Measurement], published: Published) -> list[Row]:
+def compare(measurements: Iterable[Measurement], published: Published) -> list[FidelityRow]:
     """Return (scheme, cell, ours, published) of every published cell that was measured.
 
     Ours is the mean over trials, as the published figure is. A scheme is named by its algorithm (of Linux TCP) or as
@@ -161,7 +161,7 @@ class Fidelity(Result):
         ]
 
 
-def table(rows: Iterable[Row]) -> list[FidelityLine]:
+def table(rows: Iterable[FidelityRow]) -> list[FidelityLine]:
     """Return a FidelityLine for each scheme and bandwidth, and one for all of the scheme's cells."""
     groups = grouped(
         ((algorithm, bandwidth), (cell, ours - theirs))

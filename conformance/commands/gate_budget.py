@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Collection
 
-from conformance.engine.progress import Progress
+from conformance.engine.progress import RunProgress
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Key
 
@@ -37,7 +37,7 @@ class Budget:
     def __init__(self, text: str | None) -> None:
         self.wall_s = seconds(text)
         self._began_s, self._processor_s = time.monotonic(), _processor_s()
-        self._progress: Progress | None = None
+        self._progress: RunProgress | None = None
 
     def left_s(self, kept: float = 0.0) -> float | None:
         """Return the seconds left, without this share of the budget; None if there is no budget."""
@@ -56,7 +56,7 @@ class Budget:
         part_s, began_s = left_s * share, time.monotonic()
         return lambda kept: max(began_s + part_s * (1 - kept) - time.monotonic(), 0.1)
 
-    def follow(self, progress: Progress) -> None:
+    def follow(self, progress: RunProgress) -> None:
         """Note how far measuring is."""
         self._progress = progress
 

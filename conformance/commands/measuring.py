@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from conformance.engine import unused
 from conformance.engine.benches import Bench, Means
 from conformance.engine.execute import execute
-from conformance.engine.progress import Progress
+from conformance.engine.progress import RunProgress
 from conformance.model.judging.question import Key
-from conformance.model.judging.session import Answer, Event, Judged, Plan, Source, plan
+from conformance.model.judging.session import Answer, Event, EventSource, Judged, Plan, plan
 from conformance.model.trials.trial import Measurement
 from conformance.results.store import Store
 from conformance.support.console import count
@@ -29,7 +29,7 @@ def answers(
     compares_kernels: bool = False,
     new: Callable[[Judged], bool] = lambda judged: False,
     what: str = "measuring",
-    on_trial: Callable[[Progress], None] = lambda progress: None,
+    on_trial: Callable[[RunProgress], None] = lambda progress: None,
 ) -> Iterator[Answer]:
     """Yield the Answers of a Plan as they are completed, and show a progress bar. Raise UserError.
 
@@ -37,14 +37,14 @@ def answers(
     file holds trials of this plan on another kernel, a note names the kernel that is used now; `compares_kernels` turns
     this off, for commands that use several kernels on purpose. `new` tells whether a verdict is a new violation: trials
     that repeat it with fresh seeds are made in the same guests and kept in the file. `what` stands before the bar.
-    `on_trial` is called with the run's Progress after each trial.
+    `on_trial` is called with the run's RunProgress after each trial.
     """
     kept = Store.opened(means.results)
     for line in () if compares_kernels else unused.lines(plan, bench, kept):
         means.notes.say(line)
     with means.notes.bar(what, budget_s=budget_s) as bar:
 
-        def follow(progress: Progress) -> None:
+        def follow(progress: RunProgress) -> None:
             bar.follow(progress)
             on_trial(progress)
 
@@ -60,9 +60,9 @@ def source(
     *,
     new: Callable[[Judged], bool] = lambda judged: False,
     left_s: Callable[[], float | None] = lambda: None,
-    on_trial: Callable[[Progress], None] = lambda progress: None,
-) -> Source:
-    """Return the Source that measures what a Plan asks for; see answers().
+    on_trial: Callable[[RunProgress], None] = lambda progress: None,
+) -> EventSource:
+    """Return the EventSource that measures what a Plan asks for; see answers().
 
     `left_s` returns the seconds that measuring may take; what is not measured by then is not judged.
     """

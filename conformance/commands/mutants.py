@@ -20,7 +20,7 @@ from conformance.commands.status import ExitStatus
 from conformance.engine import benches, unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import execute
-from conformance.engine.progress import Progress
+from conformance.engine.progress import RunProgress
 from conformance.kernel import build, source as sources, store as kernels
 from conformance.lab import adapter, kernel_variant, manifest
 from conformance.model.errors import UserError
@@ -251,7 +251,7 @@ def measure(
     zones: Sequence[Zone],
     where: Collection[Where],
     options: MutantOptions,
-    on_trial: Callable[[Progress], None],
+    on_trial: Callable[[RunProgress], None],
 ) -> list[Answer]:
     """Return an Answer for each cell, stored or made now, with its verdicts; a cell gets more trials while it, or its
     kind, is inconclusive.
@@ -357,7 +357,7 @@ class Reporter:
     def say(self, line: str) -> None:
         self._bar.say(line)
 
-    def follow(self, progress: Progress) -> None:
+    def follow(self, progress: RunProgress) -> None:
         self._fresh = self._fresh or bool(progress.fresh)
         self.say(f"{progress.done} of {progress.total} trials")
 

@@ -21,7 +21,7 @@ from conformance.model.trials.trial import Measurement, Outcome
 from conformance.support.record import Record
 
 #: a path in a Panel: (row, column)
-Place = tuple[str, str]
+PanelPlace = tuple[str, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +35,8 @@ class ComparedPanel:
     #: algorithm/stack/version
     algorithm: str
     panel: Panel
-    measured: Mapping[Place, float | None]
-    predicted: Mapping[Place, float | None]
+    measured: Mapping[PanelPlace, float | None]
+    predicted: Mapping[PanelPlace, float | None]
 
     @property
     def paths(self) -> list["PathErrorRecord"]:
@@ -50,7 +50,7 @@ class ComparedPanel:
         ]  # fmt: skip
 
     @property
-    def errors(self) -> dict[Place, float | None]:
+    def errors(self) -> dict[PanelPlace, float | None]:
         """The relative error of the prediction for each path; None if the prediction or measurement is unknown."""
         return {at: accuracy.relative_error(self.predicted[at], self.measured[at]) for at in self.panel.paths}
 

@@ -45,10 +45,10 @@ class Selection:
 
 
 #: {scheme's id: {cell: measurements}}
-Measured = Mapping[str, Mapping[Cell, Sequence[Measurement]]]
+MeasuredCells = Mapping[str, Mapping[Cell, Sequence[Measurement]]]
 
 
-def load(results: Sequence[str | pathlib.Path], chosen: Selection = Selection()) -> Measured:
+def load(results: Sequence[str | pathlib.Path], chosen: Selection = Selection()) -> MeasuredCells:
     """Return the chosen results of each scheme. Raises UserError if there are none, or if runs differ."""
     everything = store.read(*results)
     measurements = [m for m in everything if m in chosen]
@@ -134,7 +134,7 @@ class Analysis(Result):
     SCHEMA = "split-analyze"
     SHOWN = ("transfer_s", "schemes", "tables", "interpolation", "predictions=drawn")
 
-    measured: Measured
+    measured: MeasuredCells
     transfer_s: float
     #: wall seconds that the first table took
     took_s: float = 0.0

@@ -207,7 +207,7 @@ def show(what: str, results: Sequence[str | pathlib.Path]) -> StudyState:
     return told(study, held, ", ".join(map(str, results)))
 
 
-def told(study: Study, held: study_results.Found, results: str) -> StudyState:
+def told(study: Study, held: study_results.StudyMeasurements, results: str) -> StudyState:
     """Return what is known of a study from the measurements `found` and the references of zones. Raise UserError."""
     known = references.of(study)
     return StudyState(

@@ -97,12 +97,12 @@ class KeptTrace(Result):
 
 
 def compute(
-    algorithm: str, choice: Choice, *, cell: str, seed: int, profile: str | None, packets_only: bool,
+    algorithm: str, choice: Choice, *, point: str, seed: int, profile: str | None, packets_only: bool,
     target: pathlib.Path, notes: Notes, flow: str | None = None,
 ) -> KeptTrace:  # fmt: skip
     """Make the trial and keep its files in the folder `target`; progress goes to `notes`. Raises UserError.
 
-    `cell`: a cell of a profile, or a point of a scenario. `flow`: GROUP/N of a scenario's flow, None for the first
+    `point`: a cell of a profile, or a point of a scenario. `flow`: GROUP/N of a scenario's flow, None for the first
     flow of the judged group.
     """
     target = pathlib.Path(target)
@@ -112,7 +112,7 @@ def compute(
     common.require_offered(bench, algorithm)
     if place.why_not:
         raise UserError(place.why_not)
-    setting = setting_at(cell, profile or bench.profile)
+    setting = setting_at(point, profile or bench.profile)
     traced = flow_of(setting, flow)
     if why := job.why_not(setting, bench.adapter):
         raise UserError(why)
@@ -213,7 +213,7 @@ def keep_some(
             continue
         try:
             traced = compute(
-                algorithm, choice, cell=at.id, seed=seed, profile=profile, packets_only=False, target=target,
+                algorithm, choice, point=at.id, seed=seed, profile=profile, packets_only=False, target=target,
                 notes=notes, flow=flow,
             )  # fmt: skip
         except UserError as error:

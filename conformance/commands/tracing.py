@@ -24,7 +24,7 @@ from conformance.support import limits
 from conformance.support.notes import Bar
 
 #: the seeds to trace: {cell's name: seeds}
-Plan = Mapping[str, Sequence[int]]
+SeedsByCell = Mapping[str, Sequence[int]]
 #: header bytes of a full packet, by IP protocol: Ethernet, IP, TCP with timestamps; Ethernet, IP, UDP and some 30 bytes
 # of QUIC (short header, connection ID, packet number, the head of a STREAM frame, authentication tag: RFC 9000, 17.3.1;
 # RFC 9001, 5.3)
@@ -67,7 +67,7 @@ class Traced:
 
 
 def traced_all(
-    schemes: Mapping[str, tuple[Bench, str]], plans: Mapping[str, Plan], target: pathlib.Path | None = None,
+    schemes: Mapping[str, tuple[Bench, str]], plans: Mapping[str, SeedsByCell], target: pathlib.Path | None = None,
     bar: Bar | None = None, workers: int | None = None, budget_s: float | None = None,
     on_flow: Callable[[Trial, flows.Flow], None] = lambda trial, flow: None,
     under: Mapping[str, Mapping[str, Setting]] = types.MappingProxyType({}), of: job.FlowOf | None = None,
@@ -76,11 +76,11 @@ def traced_all(
 
     Without `workers`, as many guests run as this process may run at once.
 
-    `plans`: {role: Plan}. `under`: {role: {cell's name: Setting}} of roles that are not traced in the telling cells;
-    all settings of a role have the same profile, because a guest has only one. `of`: the flow to trace at points of
-    scenarios, by default the first one of each setting's judged group. After `budget_s` seconds, the guests
-    are ended, and what was traced by then is returned. An exception here, such as an interrupt, ends the guests at
-    once. `on_flow` is called with each trial and its flow.
+    `plans`: {role: SeedsByCell}. `under`: {role: {cell's name: Setting}} of roles that are not traced in the telling
+    cells; all settings of a role have the same profile, because a guest has only one. `of`: the flow to trace at points
+    of scenarios, by default the first one of each setting's judged group. After `budget_s` seconds, the guests are
+    ended, and what was traced by then is returned. An exception here, such as an interrupt, ends the guests at once.
+    `on_flow` is called with each trial and its flow.
     """
     stop = threading.Event()
     guests: list[virtual.Group] = []
@@ -133,7 +133,7 @@ def traced_all(
 
 
 def traced(
-    bench: Bench, algorithm: str, plan: Plan, target: pathlib.Path | None = None,
+    bench: Bench, algorithm: str, plan: SeedsByCell, target: pathlib.Path | None = None,
     bar: Bar | None = None, stop: threading.Event | None = None,
     on_start: Callable[[virtual.Group], None] = lambda guest: None,
     on_flow: Callable[[Trial, flows.Flow], None] = lambda trial, flow: None,
@@ -206,7 +206,7 @@ def at_point(profile: str, point: str, flow: str | None) -> tuple[dict[str, Sett
     return {feature_table.like(setting.network.loss_pct(group)): setting}, of
 
 
-def plan(algorithm: str, seeds: Sequence[int]) -> Plan:
+def plan(algorithm: str, seeds: Sequence[int]) -> SeedsByCell:
     """Return {cell's name: seeds} for the cells that an algorithm is traced in.
 
     Without random loss, one seed is enough for a loss-based sender: its traces differ only by microseconds of delay.

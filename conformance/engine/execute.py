@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
 from conformance.engine.benches import Bench
-from conformance.engine.progress import Progress
+from conformance.engine.progress import RunProgress
 from conformance.engine.runs import Run
 from conformance.engine.work import Looks, Task
 from conformance.engine.workers import Executor
@@ -30,9 +30,9 @@ class Execution:
 
     `ahead`: measure the whole plan in the background, in its order, before anything is asked; otherwise, measure only
     what is asked for. `workers`: how many guests run at a time; None for one a core. `executor` makes an Executor whose
-    workers make the trials. `on_trial` is called with the Progress after each trial. `new` tells whether a verdict is a
-    new violation. The settings of a new violation are measured once more, with fresh seeds, as soon as it is judged;
-    repeat() waits for that.
+    workers make the trials. `on_trial` is called with the RunProgress after each trial. `new` tells whether a verdict
+    is a new violation. The settings of a new violation are measured once more, with fresh seeds, as soon as it is
+    judged; repeat() waits for that.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Execution:
         *,
         workers: int | None = None,
         executor: Callable[[], Executor] | None = None,
-        on_trial: Callable[[Progress], None] = lambda progress: None,
+        on_trial: Callable[[RunProgress], None] = lambda progress: None,
         ahead: bool = True,
         new: Callable[[Judged], bool] = lambda judged: False,
     ) -> None:
@@ -56,7 +56,7 @@ class Execution:
         self._run = self._start(plan.work, self._looks) if ahead else None
 
     @property
-    def progress(self) -> Progress | None:
+    def progress(self) -> RunProgress | None:
         """How far the plan is; None if only what is asked for is measured."""
         return self._run.progress if self._run is not None else None
 
@@ -167,7 +167,7 @@ def execute(
     *,
     workers: int | None = None,
     executor: Callable[[], Executor] | None = None,
-    on_trial: Callable[[Progress], None] = lambda progress: None,
+    on_trial: Callable[[RunProgress], None] = lambda progress: None,
     budget_s: float | None = None,
     new: Callable[[Judged], bool] = lambda judged: False,
 ) -> Iterator[Answer]:

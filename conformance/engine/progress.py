@@ -19,7 +19,7 @@ _FEWEST = 2
 _LONG_S = 30.0
 
 
-class Progress:
+class RunProgress:
     """Counts the trials of a run, which makes up to `threads` at a time; see FIXED_BYTES for `fixed_bytes`."""
 
     def __init__(

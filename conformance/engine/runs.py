@@ -18,7 +18,7 @@ from typing import Self
 
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
-from conformance.engine.progress import FIXED_BYTES, Progress
+from conformance.engine.progress import FIXED_BYTES, RunProgress
 from conformance.engine.work import Looks, Task, TaskGroup, Work
 from conformance.engine.workers import Executor, Executors, WorkerRoom
 from conformance.kernel import store as kernels
@@ -165,7 +165,7 @@ class Run:
         seeds: Sequence[int],
         workers: int | None = None,
         *,
-        on_trial: Callable[[Progress], None] = lambda progress: None,
+        on_trial: Callable[[RunProgress], None] = lambda progress: None,
         looks: Looks | None = None,
         executor: Callable[[], Executor] | None = None,
         urgent: Collection[Key] = (),
@@ -178,7 +178,7 @@ class Run:
         self._threads = workers or limits.workers()
         self._by_handfuls = bool(executor)
         transport = bench.adapter.manifest.transport
-        self.progress = Progress(self._threads, FIXED_BYTES[transport])
+        self.progress = RunProgress(self._threads, FIXED_BYTES[transport])
         looks = looks or Looks(numbers=(len(seeds),))
         # Several zones may judge the same trials, so a key may be given more than once.
         self._asked = {key: Task(key, seeds, looks, key in urgent) for key in dict.fromkeys(work)}

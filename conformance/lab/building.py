@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from conformance.lab import host_process, manifest as manifests, sources as trees
+from conformance.lab import host_process, manifest as manifests, sources as source_trees
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import paths
@@ -54,7 +54,7 @@ class Failed(UserError):
     """A build failed; `lines` are the last that it printed."""
 
 
-class Recipe(trees.Built, Protocol):
+class Recipe(source_trees.Built, Protocol):
     """Something to build: a manifest, or anything else with a "build"."""
 
     @property
@@ -90,7 +90,7 @@ def ensure(
     explicit: bool = False,
     again: bool = False,
     progress: Progress = lambda done, total, line: None,
-    sources: Sequence[trees.SourceTree] = (),
+    sources: Sequence[source_trees.SourceTree] = (),
     taken: Mapping[str, str] = {},
 ) -> pathlib.Path:
     """Return the folder with what a manifest's "build" made. Build it now if necessary; `again`: build it in any case.
@@ -112,9 +112,10 @@ def ensure(
         progress = _say_now_and_then(name)
     elif recipe.get("fetches") and not explicit:
         shipped = manifest.path == paths.data("adapters", name, "adapter.json")
-        command = f"conformance adapter build {name if shipped else manifest.path}{trees.options(sources)}"
+        command = f"conformance adapter build {name if shipped else manifest.path}{source_trees.options(sources)}"
         what = f" with {', '.join(source.label for source in sources)}" if sources else ""
-        unset = [] if sources else [variable for variable in trees.homes(manifest).values() if "_HOME" in variable]
+        homes = {} if sources else source_trees.homes(manifest)
+        unset = [variable for variable in homes.values() if "_HOME" in variable]
         other = f", or set {' or '.join(unset)} to what you built" if unset else ""
         raise NotBuilt(f"stack {name} is not built{what}", f"run `{command}`{other}")
     home = paths.cache("adapters", _built_here(name, files_digest))
@@ -125,7 +126,7 @@ def ensure(
             fcntl.flock(lock, fcntl.LOCK_EX)
             if again or not home.exists():
                 _sweep(home.parent, name)
-                with trees.workshop(name, sources, _system(), again) as workshop:
+                with source_trees.workshop(name, sources, _system(), again) as workshop:
                     _build(name, manifest.folder, recipe, home, progress, workshop, taken)
     return home
 
@@ -145,9 +146,9 @@ def _say_now_and_then(name: str) -> Progress:
     return say
 
 
-def with_sources(files_digest: str, sources: Sequence[trees.SourceTree]) -> str:
+def with_sources(files_digest: str, sources: Sequence[source_trees.SourceTree]) -> str:
     """Return the digest of an adapter's files and of the working trees that it is built with."""
-    return digests.of_value([files_digest, trees.digest(sources)]) if sources else files_digest
+    return digests.of_value([files_digest, source_trees.digest(sources)]) if sources else files_digest
 
 
 def place(name: str, files_digest: str) -> pathlib.Path:
@@ -207,7 +208,7 @@ def _sweep(parent: pathlib.Path, name: str) -> None:
 
 def _build(
     name: str, folder: pathlib.Path, recipe: Mapping[str, Any], home: pathlib.Path, progress: Progress,
-    workshop: trees.Workshop, taken: Mapping[str, str],
+    workshop: source_trees.Workshop, taken: Mapping[str, str],
 ) -> None:  # fmt: skip
     # The build is made in another folder and moved into place as a whole. No adapter's name has a plus in it; a colon
     # would split the lists of folders (LD_LIBRARY_PATH) that compilers make.

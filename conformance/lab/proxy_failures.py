@@ -19,7 +19,7 @@ from typing import Any
 
 from conformance.lab.proxy_network import ProxyNetwork
 
-Case = Mapping[str, Any]
+FailureCase = Mapping[str, Any]
 #: bytes that are sent in a tick, and the length of a tick in s: together a megabyte a second
 _TICK_BYTES, _TICK_S = 10_000, 0.01
 _BEFORE_S, _NOTICED_S, _RESUMED_S = 1.0, 20.0, 60.0
@@ -93,7 +93,7 @@ def _how(error: OSError) -> str:
     return "reset" if isinstance(error, (ConnectionResetError, BrokenPipeError)) else str(error.strerror or error)
 
 
-def _network(case: Case) -> ProxyNetwork:
+def _network(case: FailureCase) -> ProxyNetwork:
     return ProxyNetwork(case["command"], case["options"], hand_over=bool(case["command"]))
 
 
@@ -107,7 +107,7 @@ def _stream(network: ProxyNetwork, listener: socket.socket, upload: bool = False
     return reader, sender
 
 
-def killed(case: Case) -> dict[str, Any]:
+def killed(case: FailureCase) -> dict[str, Any]:
     """Kill the proxy in the middle of a stream; return how and when each end notices. Without a proxy, kill nothing.
 
     There is a stream to each end, on a connection of its own: whoever reads and sends may learn of a reset by either.
@@ -127,7 +127,7 @@ def killed(case: Case) -> dict[str, Any]:
         }  # fmt: skip
 
 
-def _wait_for_ends(case: Case, *ends: threading.Thread) -> None:
+def _wait_for_ends(case: FailureCase, *ends: threading.Thread) -> None:
     """Wait until both ends have noticed. Without a proxy there is nothing to notice, so wait for a fixed time."""
     if not case["command"]:
         time.sleep(_BEFORE_S)
@@ -142,7 +142,7 @@ def _end(ended: tuple[float, str] | None, at_s: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def undelivered(case: Case) -> dict[str, Any]:
+def undelivered(case: FailureCase) -> dict[str, Any]:
     """Kill the proxy when all buffers are full, as its client reads nothing; return what was acknowledged but lost."""
     with _network(case) as network, network.listener() as listener:
         near, far = network.pair(listener)
@@ -175,7 +175,7 @@ def _count(connection: socket.socket, what: int) -> int:
     return number
 
 
-def restarted(case: Case) -> dict[str, Any]:
+def restarted(case: FailureCase) -> dict[str, Any]:
     """Kill the proxy and restart it after a while; return when a new connection is served, and how the old one ends.
 
     Without a proxy, kill nothing.
@@ -212,7 +212,7 @@ def _served(network: ProxyNetwork, listener: socket.socket, since_s: float, with
     return None
 
 
-def down(case: Case) -> dict[str, Any]:
+def down(case: FailureCase) -> dict[str, Any]:
     """Lose all packets of a section for a while; return whether the stream goes on, complete, and after how long."""
     with _network(case) as network, network.listener() as listener:
         reader, sender = _stream(network, listener)
@@ -234,7 +234,7 @@ def _after(reader: _SocketReader, since_s: float) -> float | None:
     return None
 
 
-CASES: Mapping[str, Callable[[Case], dict[str, Any]]] = {
+CASES: Mapping[str, Callable[[FailureCase], dict[str, Any]]] = {
     "killed": killed,
     "undelivered": undelivered,
     "restarted": restarted,

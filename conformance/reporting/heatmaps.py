@@ -19,7 +19,7 @@ from conformance.model.metrics.metric import Metric
 from conformance.model.metrics.table import others
 from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.setting import Setting
-from conformance.model.trials.trial import Measurement, Outcome, Run, Scheme
+from conformance.model.trials.trial import Measurement, Outcome, RunKey, Scheme
 from conformance.reporting import naming, points
 from conformance.support.console import count
 
@@ -314,7 +314,7 @@ def all_series(measurements: Iterable[Measurement], planned: Mapping[str, ZoneVe
 
 
 def _series(
-    known: Iterable[Measurement], judged: Mapping[Run, Mapping[str, ZoneVerdict]], zones: _Zones
+    known: Iterable[Measurement], judged: Mapping[RunKey, Mapping[str, ZoneVerdict]], zones: _Zones
 ) -> list[Series]:
     """Return the Series of cells. Paths of two segments, and flows that share a network, are no cells."""
     cells = (m for m in known if isinstance(m.setting.point, Cell))

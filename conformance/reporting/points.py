@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from conformance.catalogue.questions import zone_questions
 from conformance.model.groups import grouped
-from conformance.model.judging.question import Measured, Named, Question
+from conformance.model.judging.question import MeasuredSettings, Named, Question
 from conformance.model.judging.session import Finding, stored
 from conformance.model.judging.verdict import Status, Verdict, ask
 from conformance.model.judging.zone import Zone, judges
@@ -14,7 +14,7 @@ from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell
 from conformance.model.networks.setting import Setting
 from conformance.model.rounding import digits_to_tell
-from conformance.model.trials.trial import Measurement, Outcome, Run, Scheme
+from conformance.model.trials.trial import Measurement, Outcome, RunKey, Scheme
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +54,14 @@ class PointRow:
         return digits_to_tell(values, permitted.low, permitted.high, digits) - digits
 
 
-def findings(measurements: Iterable[Measurement], zones: Iterable[Zone]) -> dict[Run, list[tuple[Zone, Finding]]]:
+def findings(measurements: Iterable[Measurement], zones: Iterable[Zone]) -> dict[RunKey, list[tuple[Zone, Finding]]]:
     """Return the findings of each run, with their zones: of these zones at all cells and points, in one family.
 
     If a zone judges kinds of cells (kinds.py), the kinds are members of the family, and their findings come last. Its
     cells are then details outside of the family, which are judged at least as strictly. Raises UserError.
     """
     by_setting = grouped(((m.trial.run, m.setting), m) for m in measurements if not m.setting.segments)
-    by_run: dict[Run, dict[str, tuple[Zone, dict[Setting, list[Measurement]]]]] = collections.defaultdict(dict)
+    by_run: dict[RunKey, dict[str, tuple[Zone, dict[Setting, list[Measurement]]]]] = collections.defaultdict(dict)
     by_algorithm = grouped((zone.algorithm, zone) for zone in zones)
     for (run, setting), of_setting in by_setting.items():
         for zone in by_algorithm.get(run[0].algorithm, ()):
@@ -74,10 +74,10 @@ def findings(measurements: Iterable[Measurement], zones: Iterable[Zone]) -> dict
     return {run: _of_run(run[0].algorithm, of_zones.values()) for run, of_zones in by_run.items()}
 
 
-def _of_run(algorithm: str, of_zones: Iterable[tuple[Zone, Measured]]) -> list[tuple[Zone, Finding]]:
+def _of_run(algorithm: str, of_zones: Iterable[tuple[Zone, MeasuredSettings]]) -> list[tuple[Zone, Finding]]:
     """Return the findings of one run, by zones and the measurements that each judges."""
-    members: dict[Question, Measured] = {}
-    details: dict[Question, Measured] = {}
+    members: dict[Question, MeasuredSettings] = {}
+    details: dict[Question, MeasuredSettings] = {}
     zones: dict[Question, Zone] = {}
     for zone, measured in of_zones:
         questions = zone_questions(zone, measured, algorithm)
@@ -90,7 +90,7 @@ def _of_run(algorithm: str, of_zones: Iterable[tuple[Zone, Measured]]) -> list[t
     return [(zones[question], finding) for question, finding in zip((*details, *members), every, strict=True)]
 
 
-def rows(findings: Mapping[Run, Iterable[tuple[Zone, Finding]]]) -> list[PointRow]:
+def rows(findings: Mapping[RunKey, Iterable[tuple[Zone, Finding]]]) -> list[PointRow]:
     """Return a PointRow for each finding at a point, in order of scheme and zone; heatmaps show cells and kinds."""
     judged = [
         PointRow(scheme=run[0], zone=zone, verdict=finding.confirmed)

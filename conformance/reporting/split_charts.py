@@ -11,7 +11,7 @@ from conformance.reporting import charts
 from conformance.support import files
 
 if TYPE_CHECKING:
-    from conformance.commands.split_accuracy import ComparedPanel, Place
+    from conformance.commands.split_accuracy import ComparedPanel, PanelPlace
 
 _CELL_PX = 50
 _ERROR_SHOWN = 0.3
@@ -47,7 +47,7 @@ def chart(compared: "Sequence[ComparedPanel]") -> altair.VConcatChart:
 
 def _heatmap(
     compared: "ComparedPanel",
-    values: "Mapping[Place, float | None]",
+    values: "Mapping[PanelPlace, float | None]",
     title: str,
     scale: altair.Scale,
     number_format: str,

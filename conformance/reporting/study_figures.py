@@ -9,13 +9,13 @@ from conformance.model.metrics.table import METRICS
 from conformance.model.networks.links import WAYS
 from conformance.model.networks.place import Value
 from conformance.model.studies import claims, outcome
-from conformance.model.studies.claims import Seen
+from conformance.model.studies.claims import Estimate
 from conformance.model.studies.figure import Figure
-from conformance.model.studies.outcome import Measured
+from conformance.model.studies.outcome import MeasuredPoints
 from conformance.model.studies.study_point import GROUP, StudyPoint
 from conformance.model.trials.trial import Measurement
 
-Row = dict[str, Any]
+FigureRow = dict[str, Any]
 #: the metric whose time series are of links: the share of each link's rate used in each second, headers included
 OF_LINKS = "link_utilization"
 #: {metric with a distribution over flows: the field of a flow that it shows}; those of other metrics are over trials
@@ -33,7 +33,7 @@ def over_time_title(figure: Figure) -> str:
     return METRICS[figure.metric].label if figure.metric in _OF_A_DELIVERY else "goodput, Mbit/s"
 
 
-def rows(figure: Figure, measured: Measured, look: claims.Look | None = None) -> list[Row]:
+def rows(figure: Figure, measured: MeasuredPoints, look: claims.Lookup | None = None) -> list[FigureRow]:
     """Return the records of a figure; none if nothing of it was measured. `look` finds the values of cells."""
     if figure.cells:
         return list(_of_cells(figure, look)) if look is not None else []
@@ -57,14 +57,14 @@ def rows(figure: Figure, measured: Measured, look: claims.Look | None = None) ->
     return points
 
 
-def _of_cells(figure: Figure, look: claims.Look) -> Iterator[Row]:
+def _of_cells(figure: Figure, look: claims.Lookup) -> Iterator[FigureRow]:
     """Yield what was seen and what was published of each cell; yield nothing if no cell was seen."""
     estimates = {cell: look(cell.quantity) for cell in figure.cells}
-    if not any(isinstance(estimate, Seen) for estimate in estimates.values()):
+    if not any(isinstance(estimate, Estimate) for estimate in estimates.values()):
         return
     for cell, estimate in estimates.items():
         place = {"x": cell.row, "line": cell.column, "panel": ""}
-        if isinstance(estimate, Seen):
+        if isinstance(estimate, Estimate):
             low, high = _bound(estimate.low, estimate.median), _bound(estimate.high, estimate.median)
             yield {**place, "kind": "seen", "median": estimate.median, "low": low, "high": high}
         if cell.published is not None:
@@ -97,10 +97,10 @@ def _line(figure: Figure, point: StudyPoint, group: str | None = None) -> str:
     return ", ".join(str(part) for part in (line, group) if part is not None)
 
 
-def _medians(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[Row]:
+def _medians(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[FigureRow]:
     """Yield a point's median with the bounds of its interval; yield nothing if no median was seen."""
     estimate = outcome.seen(measurements, figure.metric, figure.group)
-    if not isinstance(estimate, Seen):
+    if not isinstance(estimate, Estimate):
         return
     at = point.coordinates()
     yield {
@@ -116,7 +116,7 @@ def _bound(bound: float, median: float) -> float:
     return bound if math.isfinite(bound) else median
 
 
-def _distributions(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[Row]:
+def _distributions(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[FigureRow]:
     """Yield the distribution over flows, or over trials: each value, and the share of all that have none greater.
 
     Of flows that did not complete, or trials that failed, no value is known: the line then ends below 1.
@@ -124,7 +124,7 @@ def _distributions(figure: Figure, point: StudyPoint, measurements: Sequence[Mea
     name = OF_A_FLOW.get(figure.metric)
     if name is None:
         singly = (outcome.seen([measurement], figure.metric, figure.group) for measurement in measurements)
-        values = sorted(estimate.median for estimate in singly if isinstance(estimate, Seen))
+        values = sorted(estimate.median for estimate in singly if isinstance(estimate, Estimate))
         yield from _shares(_line(figure, point), values, len(measurements))
         return
     flows = [
@@ -137,19 +137,19 @@ def _distributions(figure: Figure, point: StudyPoint, measurements: Sequence[Mea
         yield from _shares(_line(figure, point, group if len(groups) > 1 else None), values, len(of_group))
 
 
-def _shares(line: str, values: Sequence[float], of: int) -> Iterator[Row]:
+def _shares(line: str, values: Sequence[float], of: int) -> Iterator[FigureRow]:
     for number, value in enumerate(values, 1):
         yield {"line": line, "x": value, "share": number / of}
 
 
-def _series(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[Row]:
+def _series(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[FigureRow]:
     """Yield each group's goodput per second in the first trial, or the metric's series of links or of a delivery."""
     flows = measurements[0].flows
     if figure.metric == OF_LINKS:
         yield from _of_links(_line(figure, point), measurements[0])
         return
     if figure.metric in _OF_A_DELIVERY:
-        delivery: Row = next((flow["delivery"] for flow in flows if "delivery" in flow), {})
+        delivery: FigureRow = next((flow["delivery"] for flow in flows if "delivery" in flow), {})
         for number, value in enumerate(delivery.get(_OF_A_DELIVERY[figure.metric], ())):
             if value is not None:
                 yield {"line": _line(figure, point), "x": number * SERIES_S, "median": value}
@@ -162,7 +162,7 @@ def _series(figure: Figure, point: StudyPoint, measurements: Sequence[Measuremen
             yield {"line": line, "x": second, "median": total}
 
 
-def _of_links(line: str, measurement: Measurement) -> Iterator[Row]:
+def _of_links(line: str, measurement: Measurement) -> Iterator[FigureRow]:
     """Yield, for each link that has a rate, the share of it that is used towards the client in each second."""
     for link in measurement.links:
         if link["direction"] != WAYS[0] or not link["rate_mbps"]:

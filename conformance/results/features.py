@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from conformance.model import digest as digests
-from conformance.model.diagnosis.by_trial import Sampled
+from conformance.model.diagnosis.by_trial import FeatureSamples
 from conformance.model.errors import UserError, located
 from conformance.model.trials.trial import Scheme, Trial
 from conformance.results import lines
@@ -58,7 +58,7 @@ class TrialFeatures:
 
     trial: Trial
     cell: str
-    sampled: Sampled
+    sampled: FeatureSamples
 
 
 def beside(results: pathlib.Path | str) -> pathlib.Path:

@@ -16,7 +16,7 @@ from conformance.results import compressed, store
 from conformance.support import files
 
 #: the sort key of results: scheme, profile, its digest, cell, segments, seed
-Order = tuple[str, str, str, Cell, tuple[Cell, ...], int]
+LineOrder = tuple[str, str, str, Cell, tuple[Cell, ...], int]
 #: {(algorithm, stack): (what all its results must share, file and line of the first)}
 Runs = dict[tuple[str, str], tuple[dict[str, str], str]]
 #: what must be equal in all lines of one trial
@@ -29,7 +29,7 @@ class _Line:
     of _CONTENT.
     """
 
-    order: Order
+    order: LineOrder
     settled: bool
     content: str
     line: str
@@ -99,7 +99,7 @@ def _check_alike(runs: Runs, measurement: Measurement, where: str) -> None:
     )
 
 
-def order(trial: Trial) -> Order:
+def order(trial: Trial) -> LineOrder:
     """Return the sort key of a trial's results."""
     setting = trial.setting
     # Paths with the same end-to-end cell may differ: one may be the other in reverse.

@@ -24,7 +24,7 @@ from conformance.support import characters, schema
 from conformance.support.files import errors_as
 
 #: what lines that are alike have in common; the schema is checked once for them
-Kind = tuple[Scheme, Setting, str, Outcome]
+LineKind = tuple[Scheme, Setting, str, Outcome]
 #: where commands keep results unless told otherwise
 DEFAULT_RESULTS = "results/results.jsonl"
 #: the first bytes of every line that add() writes
@@ -61,7 +61,7 @@ def scan(
     offsets are those of the decompressed lines. Lines that a crash or a full disk cut short are skipped, and
     `say` is told which. Raises UserError naming file and line.
     """
-    known: set[Kind] = set()
+    known: set[LineKind] = set()
     with errors_as(f"cannot read results {path}"), compressed.open_plain(path) as f:
         at = 0
         for number, line in lines.each(f, path):
@@ -80,7 +80,7 @@ def read_at(path: pathlib.Path | str, at: int) -> Measurement:
         return _parse(f.readline(lines.LONGEST), f"{path}: byte {at}", set())
 
 
-def _parse(line: bytes, where: str, known: set[Kind]) -> Measurement:
+def _parse(line: bytes, where: str, known: set[LineKind]) -> Measurement:
     """Return the Measurement of a line; `known`: the Kinds of lines whose schema was checked before."""
     try:
         # Decoded here, because json.loads() accepts bytes with lone surrogates.
@@ -179,7 +179,7 @@ class Store:
             raise UserError(f"{self.path} is compressed, and can only be read", "choose another --results")
         self._lock = threading.Lock()
         self._settled: dict[str, Measurement] = {}
-        self._known: set[Kind] = set()
+        self._known: set[LineKind] = set()
         self._read_up_to = self._lines = self.without_version = 0
         self._last_line = b""
         with errors_as(f"cannot write results to {self.path}", "choose another --results"):

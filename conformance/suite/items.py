@@ -10,7 +10,7 @@ from _pytest._code.code import ExceptionInfo, TerminalRepr
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
 from conformance.model.judging.expectation import Expected, Surprise, gone_command
-from conformance.model.judging.question import Measured, Rule
+from conformance.model.judging.question import MeasuredSettings, Rule
 from conformance.model.judging.session import Finding, Judged
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.results import store
@@ -52,7 +52,7 @@ class JudgedItem(pytest.Item):
         return self.judged.verdict if self.judged else None
 
     @property
-    def measured(self) -> Measured:
+    def measured(self) -> MeasuredSettings:
         """What its verdict rests on; nothing before setup, and where nothing can be judged."""
         return (
             {setting: measurements for setting, measurements in self.judged.measured.items() if measurements}

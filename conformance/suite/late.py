@@ -15,11 +15,11 @@ from conformance.reporting.text.progress import ConsoleNotes
 from conformance.suite.cases import cases
 from conformance.suite.options import Options, chosen
 from conformance.suite.session import plan_of
-from conformance.suite.summary import Name
+from conformance.suite.summary import FindingName
 from conformance.support.console import Console, count
 
 
-def repeated(option: Options, families: Mapping[Name, int]) -> dict[Name, Verdict]:
+def repeated(option: Options, families: Mapping[FindingName, int]) -> dict[FindingName, Verdict]:
     """Ask the questions with these names again, with fresh seeds, and return the verdicts. Raise UserError.
 
     `families`: {name: the size of its family in the session}.

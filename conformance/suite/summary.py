@@ -24,7 +24,7 @@ from conformance.reporting.text import first_verdict
 from conformance.support.console import mistake, one_line
 
 #: see Finding.name
-Name = tuple[str, str, Point]
+FindingName = tuple[str, str, Point]
 #: The report's attribute that holds a test's Finding: no user property, because those are in JUnit's XML, and text, so
 #: that xdist's workers can send it.
 FINDING = "conformance_finding"
@@ -66,13 +66,13 @@ class Zones:
     """
 
     def __init__(
-        self, repeat: Callable[[Mapping[Name, int]], Mapping[Name, Verdict]] | None = None,
+        self, repeat: Callable[[Mapping[FindingName, int]], Mapping[FindingName, Verdict]] | None = None,
         options: Callable[[], str] = str, is_smoke: bool = False,
     ) -> None:  # fmt: skip
         self._measure_again, self._options, self._is_smoke = repeat, options, is_smoke
         self._not_repeated: list[str] = []
-        self._findings: dict[Name, Finding] = {}
-        self._again: dict[Name, Verdict] = {}
+        self._findings: dict[FindingName, Finding] = {}
+        self._again: dict[FindingName, Verdict] = {}
         #: whether any test, of this suite or not, ran to its end
         self._ran = False
         #: whether the session ends without saying anything about the stack

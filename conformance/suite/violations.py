@@ -9,7 +9,7 @@ import pytest
 from _pytest.junitxml import xml_key
 
 from conformance.catalogue import clauses, documents
-from conformance.commands import blame, clause as failing_clauses, trace
+from conformance.commands import blame, clause as clause_command, trace
 from conformance.engine import benches
 from conformance.model.clauses.verdict import ClauseRule
 from conformance.model.errors import UserError
@@ -99,7 +99,7 @@ class Violations:
         for algorithm in left:
             try:
                 scheme = benches.find(choice).scheme(algorithm)
-                terminalreporter.write_line(clause.failing(failing_clauses.failing(scheme, choice)))
+                terminalreporter.write_line(clause.failing(clause_command.failing(scheme, choice)))
             except UserError as why_not:
                 terminalreporter.write_line(f"{algorithm}: which clauses fail is not known: {why_not}")
 

@@ -16,7 +16,7 @@ from conformance.model.errors import UserError
 from conformance.support import characters, paths
 
 #: the names and indexes that lead to a value in a document
-Place = tuple[str | int, ...]
+DocumentPlace = tuple[str | int, ...]
 #: bound on the size of any number: Python's integers are unbounded, but what is computed from them is not
 LARGEST = 1e300
 #: the most bytes of a document, and of a file that a scenario names
@@ -184,7 +184,7 @@ def _repeated(pairs: list[tuple[str, Any]]) -> str:
     return collections.Counter(name for name, _ in pairs).most_common(1)[0][0]
 
 
-def _why_not(parts: Place, value: object) -> str | None:
+def _why_not(parts: DocumentPlace, value: object) -> str | None:
     """Return what is wrong with a value or its name, in words; None if nothing is."""
     if isinstance(value, _Twice):
         return "the name appears twice"
@@ -207,7 +207,7 @@ def _pointer(parts: Sequence[str | int]) -> str:
     )
 
 
-def _places(data: Any) -> Iterator[tuple[Place, Any]]:
+def _places(data: Any) -> Iterator[tuple[DocumentPlace, Any]]:
     """Yield (place, value) for every value in a document, however deep."""
     yield (), data
     rest = [_inner((), data)]  # iterators, because a list of all that is left would take more memory than the document
@@ -221,7 +221,7 @@ def _places(data: Any) -> Iterator[tuple[Place, Any]]:
             rest.pop()
 
 
-def _inner(parts: Place, value: Any) -> Iterator[tuple[Place, Any]]:
+def _inner(parts: DocumentPlace, value: Any) -> Iterator[tuple[DocumentPlace, Any]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return (((*parts, step), inner) for step, inner in items)
 

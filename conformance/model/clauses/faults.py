@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from conformance.model.clauses.document import Bound
 
 #: {clause's id: share}
-Shares = Mapping[str, float]
+ClauseShares = Mapping[str, float]
 #: a share beyond this says no more, and a difference beyond this does not speak against a fault any further
 _MOST, _CAP = 2.0, 1.5
 #: how much nearer a fault must bring what is explained
@@ -44,7 +44,7 @@ class Explanation:
     gain: float
 
 
-def likeliest(shares: Shares, signatures: Mapping[str, Shares]) -> list[Explanation]:
+def likeliest(shares: ClauseShares, signatures: Mapping[str, ClauseShares]) -> list[Explanation]:
     """Return the faults that explain a violated clause of a stack, the likeliest first.
 
     First those that explain it together, and then those that would explain some of it, too.
@@ -73,14 +73,14 @@ def _by_gain(explanation: Explanation) -> tuple[float, str]:
     return explanation.gain, explanation.fault
 
 
-def _weights(shares: Shares, signatures: Mapping[str, Shares]) -> dict[str, float]:
+def _weights(shares: ClauseShares, signatures: Mapping[str, ClauseShares]) -> dict[str, float]:
     """Return what each clause counts: the information in its violation, if each fault is as likely."""
     violating = {clause: sum(abs(of.get(clause, 0.0)) > 1 for of in signatures.values()) for clause in shares}
     return {clause: math.log((len(signatures) + 1) / (count + 1)) for clause, count in violating.items()}
 
 
 def _explanation(
-    fault: str, signature: Shares, shares: Shares, explained: Shares, weights: Mapping[str, float]
+    fault: str, signature: ClauseShares, shares: ClauseShares, explained: ClauseShares, weights: Mapping[str, float]
 ) -> Explanation | None:
     """Return what a fault explains beyond what is explained; None if that is no violated clause, or too little."""
     gains = {
@@ -98,5 +98,5 @@ def _distance(of_stack: float, explained: float) -> float:
     return min(abs(of_stack - explained), _CAP)
 
 
-def _farther(signature: Shares, clause: str, before: float) -> float:
+def _farther(signature: ClauseShares, clause: str, before: float) -> float:
     return max(before, signature.get(clause, 0.0), key=abs)

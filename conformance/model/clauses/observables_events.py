@@ -8,7 +8,7 @@ import itertools
 import numpy
 
 from conformance.model.captures.packets import CE, NOT_ECT, Integers
-from conformance.model.clauses.seen import Absent, Event, Invisible, Rows, View, shown
+from conformance.model.clauses.seen import Absent, EventTimes, Invisible, Rows, View, shown
 from conformance.model.diagnosis import features
 from conformance.model.diagnosis.flow import Floats, Flow, in_flight, loss_events
 from conformance.model.diagnosis.samples import Samples
@@ -48,7 +48,7 @@ def require_no_other_loss(view: View, rtt_s: float, until_s: float, reductions: 
         raise Invisible("packets were lost beside what happened to the path")
 
 
-def path_healed_s(view: View, event: Event) -> float:
+def path_healed_s(view: View, event: EventTimes) -> float:
     """Return when the sender can know that packets arrive again. Raises Invisible if none did.
 
     An arrival after which nothing is sent for a round trip told the sender nothing: it was no more than an

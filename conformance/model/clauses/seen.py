@@ -17,7 +17,7 @@ from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
 
 
-class Event(NamedTuple):
+class EventTimes(NamedTuple):
     """The begin and the end of a change of the path; a change that lasts ends with the transfer."""
 
     begin_s: float
@@ -167,12 +167,12 @@ class View:
         return entry.at_s - self.packets.began_ns / 1e9
 
     @functools.cached_property
-    def event(self) -> Event:
+    def event(self) -> EventTimes:
         """When the first entry of the schedule holds. Raises Invisible if there is none, or the transfer ends first."""
         begin_s = self.begins_s(self.entry)
         if begin_s >= float(self.sent_s[-1]):
             raise Invisible("the transfer was over before anything happened to the path")
-        return Event(max(begin_s, 0.0), self.over_s if self.entry.for_s is None else begin_s + self.entry.for_s)
+        return EventTimes(max(begin_s, 0.0), self.over_s if self.entry.for_s is None else begin_s + self.entry.for_s)
 
 
 class _ByTrial:

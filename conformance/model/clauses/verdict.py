@@ -23,7 +23,7 @@ from conformance.model.clauses.seen import Absent, Invisible, View
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
 from conformance.model.judging import statistics, verdict as verdicts, words
-from conformance.model.judging.question import Measured, Named, Question, Rule
+from conformance.model.judging.question import MeasuredSettings, Named, Question, Rule
 from conformance.model.judging.verdict import CONFIDENCE, SURE, USUAL_LOOKS, Sample, Status, Verdict, level
 from conformance.model.judging.zone import NO_MARGIN, Interval
 from conformance.model.networks.place import Point
@@ -77,7 +77,7 @@ class ClauseRule(Rule):
     def selection(self) -> tuple[str, str]:
         return "-k", self.clause.id
 
-    def judge(self, measured: Measured, family: int, more: bool) -> Verdict:
+    def judge(self, measured: MeasuredSettings, family: int, more: bool) -> Verdict:
         ((setting, measurements),) = measured.items()
         return judge(self, setting, measurements, family, more)
 
@@ -193,12 +193,12 @@ def ask(clause: Clause, setting: Setting, algorithm: str, twice: bool = True) ->
     return Question(rule=rule, algorithm=algorithm, settings=(setting,))
 
 
-Shown = list[tuple[Measurement, Samples]]
+ShownTrials = list[tuple[Measurement, Samples]]
 
 
-def _observe(clause: Clause, measurements: Sequence[Measurement]) -> tuple[Shown, list[Invisible]]:
+def _observe(clause: Clause, measurements: Sequence[Measurement]) -> tuple[ShownTrials, list[Invisible]]:
     """Return the trials that show a clause, each with its samples, and the reasons why others do not."""
-    shown: Shown = []
+    shown: ShownTrials = []
     why_not: list[Invisible] = []
     for measurement in measurements:
         try:
@@ -248,7 +248,7 @@ def _chance(once: float, n: int, twice: bool, pooled: bool = False) -> float:
     return min(1.0, (1 if coarse else verdicts.LOOKS) * once**2)
 
 
-def _evidence(bound: Bound, value: float, shown: Shown) -> Iterator[Sample]:
+def _evidence(bound: Bound, value: float, shown: ShownTrials) -> Iterator[Sample]:
     """Yield the samples that illustrate the verdict best: those nearest the median and on its side of the bound."""
     points = [
         (abs(float(v) - value), measurement.trial.seed, float(at), float(v), measurement)

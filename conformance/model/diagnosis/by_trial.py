@@ -15,9 +15,9 @@ from conformance.model.networks.place import Point
 from conformance.model.studies.comparison import MATTERS, Quantity, Tolerance
 
 #: of one trial: {feature's name: its samples, in order of time}
-Sampled = Mapping[str, Sequence[float]]
-#: of one side: {cell's name: {seed: Sampled}}
-Side = Mapping[str, Mapping[int, Sampled]]
+FeatureSamples = Mapping[str, Sequence[float]]
+#: of one side: {cell's name: {seed: FeatureSamples}}
+SideSamples = Mapping[str, Mapping[int, FeatureSamples]]
 #: decimal places of a sample that are kept: more are the clocks' rounding
 _DIGITS = 9
 
@@ -53,12 +53,12 @@ def quantity(
     )  # fmt: skip
 
 
-def seeds(feature: Feature, side: Side) -> list[int]:
+def seeds(feature: Feature, side: SideSamples) -> list[int]:
     """Return the seeds of the trials that show a feature, be they too few for a value."""
     return [seed for seed, of in side.get(feature.cell, {}).items() if of.get(feature.name)]
 
 
-def values(feature: Feature, side: Side) -> dict[int, float]:
+def values(feature: Feature, side: SideSamples) -> dict[int, float]:
     """Return {seed: the feature's value} of the trials that show it; empty if it was seen too seldom."""
     by_seed = {seed: side[feature.cell][seed][feature.name] for seed in seeds(feature, side)}
     if sum(map(len, by_seed.values())) < feature.least:
@@ -77,7 +77,7 @@ def middles(feature: Feature, samples: Mapping[int, Sequence[float]]) -> dict[in
     return {seed: float(middle(of)) for seed, of in sorted(samples.items())}
 
 
-def reading(feature: Feature, side: Side) -> ranking.Reading | None:
+def reading(feature: Feature, side: SideSamples) -> ranking.Reading | None:
     """Return the Reading that `why` would take of all of a side's trials together; None if it was seen too seldom."""
     each = values(feature, side)
     if not each:
@@ -92,7 +92,7 @@ def reading(feature: Feature, side: Side) -> ranking.Reading | None:
     )  # fmt: skip
 
 
-def sentence(feature: Feature, side: Side) -> str:
+def sentence(feature: Feature, side: SideSamples) -> str:
     """Return what a side does, in words; "" if the feature was seen too seldom."""
     reading_here = reading(feature, side)
     if reading_here is None:
@@ -100,7 +100,7 @@ def sentence(feature: Feature, side: Side) -> str:
     return reading_here.says(feature)
 
 
-def _kept(side: Side) -> float | None:
+def _kept(side: SideSamples) -> float | None:
     """Return the share of the window that isolated losses leave; None if it is unknown, or losses leave all of it."""
     feature = next(feature for feature in FEATURES if feature.name == "kept")
     samples = [v for of in side.get(feature.cell, {}).values() for v in of.get(feature.name, ())]

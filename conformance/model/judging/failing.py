@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
 from conformance.model.judging.expectation import Expected, Known
-from conformance.model.judging.question import Measured, Rule
+from conformance.model.judging.question import MeasuredSettings, Rule
 from conformance.model.judging.verdict import Status, Verdict, level
 from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
@@ -51,7 +51,7 @@ def is_alone(verdict: Verdict, expected: Expected | None) -> bool:
     return verdict.status is Status.FAILS or (expected is not None and expected.verdict is Known.FAILS)
 
 
-def judge(rule: Rule, measured: Measured, family: int, more: bool, ran: bool = False) -> Verdict:
+def judge(rule: Rule, measured: MeasuredSettings, family: int, more: bool, ran: bool = False) -> Verdict:
     """Judge a rule by the trials that did not fail, and the stack by those that did; see Rule.judge().
 
     `ran`: whether other trials of these settings are known to have run.
@@ -91,7 +91,7 @@ def judge(rule: Rule, measured: Measured, family: int, more: bool, ran: bool = F
     )  # fmt: skip
 
 
-def _believed(measured: Measured, ran: bool) -> Measured:
+def _believed(measured: MeasuredSettings, ran: bool) -> MeasuredSettings:
     """Return the trials, those as errors that say a stack lacks what it has in others."""
     outcomes = {m.outcome for of in measured.values() for m in of}
     if Outcome.UNSUPPORTED not in outcomes or not (ran or outcomes - {Outcome.UNSUPPORTED, Outcome.ERROR}):
@@ -129,7 +129,7 @@ def more_failures_p(failures: int, trials: int, others_failures: int, others_tri
     return likely / ways
 
 
-def _controls(measured: Measured) -> Iterable[tuple[set[int], Mapping[int, bool]]]:
+def _controls(measured: MeasuredSettings) -> Iterable[tuple[set[int], Mapping[int, bool]]]:
     """Return, of each setting, its trials' seeds, and {seed: whether another stack failed}."""
     return [
         (
@@ -156,7 +156,7 @@ class SettingEnds:
     said: str
 
 
-def ended(measured: Measured) -> tuple[SettingEnds, ...]:
+def ended(measured: MeasuredSettings) -> tuple[SettingEnds, ...]:
     """Return how the trials of each setting ended."""
     return tuple(_ended(setting, measurements) for setting, measurements in measured.items() if measurements)
 

@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 from conformance.model import digest
 from conformance.model.groups import grouped
 from conformance.model.judging import statistics as judging_statistics, verdict as verdicts, words
-from conformance.model.judging.question import Key, Measured, Named, Question, Rule, Witness
+from conformance.model.judging.question import Key, MeasuredSettings, Named, Question, Rule, Witness
 from conformance.model.judging.verdict import CONFIDENCE, Status, Verdict
 from conformance.model.judging.zone import (
     AT_1_MS,
@@ -111,7 +111,7 @@ class KindRule(Rule):
     def members(self, keys: Iterable[Key]) -> set[Hashable]:
         return {(self.id, self.place)}
 
-    def judge(self, measured: Measured, family: int, more: bool) -> Verdict:
+    def judge(self, measured: MeasuredSettings, family: int, more: bool) -> Verdict:
         trials = {setting: measurements for setting, measurements in measured.items() if measurements}
         if not self.judgeable:
             return self._verdict(Status.NOT_JUDGED, self.zone.shown[self.kind])
@@ -135,7 +135,7 @@ class KindRule(Rule):
             status=status, zone_id=self.id, place=self.place, reason=reason, permitted=permitted, **rest
         )  # fmt: skip
 
-    def ratios(self, measured: Measured) -> dict[Point, float]:
+    def ratios(self, measured: MeasuredSettings) -> dict[Point, float]:
         """Return {cell: the median there relative to the reference's} of the cells that have values."""
         by_cell = {}
         for setting, measurements in measured.items():
@@ -148,7 +148,7 @@ class KindRule(Rule):
         permitted, _ = verdicts.permitted_to(self.zone.intervals[setting.point], measurements)
         return _floored(permitted.basis.median)
 
-    def witness(self, measured: Measured) -> Witness | None:
+    def witness(self, measured: MeasuredSettings) -> Witness | None:
         """Return the cell that is farthest from the others' ratio of 1, with its values."""
         ratios = self.ratios(measured)
         if not ratios:
@@ -164,7 +164,7 @@ class KindRule(Rule):
         up = math.log(ratios[cell])
         return up if statistics.fmean(map(math.log, ratios.values())) > 0 else -up
 
-    def cells_in_words(self, measured: Measured) -> str:
+    def cells_in_words(self, measured: MeasuredSettings) -> str:
         """Return the ratio of each cell, the least first."""
         ratios = sorted(self.ratios(measured).items(), key=lambda pair: pair[1])
         return ", ".join(f"{cell.id} {ratio:.2f}" for cell, ratio in ratios)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # numpy is imported late: it takes long, and few verdicts nee
     import numpy as np
     import numpy.typing as npt
 
-    Rows = npt.NDArray[np.float64]
+    FloatRows = npt.NDArray[np.float64]
 
 #: the share of runs that must find a shift for it to count as told
 POWER = 0.8
@@ -81,7 +81,7 @@ def told(permitted: Interval, metric: str, n: int, level: float) -> Told:
     even = margin.absolute / margin.relative if margin.relative else math.inf
     of_median = median >= even
 
-    def moved(factor: float, up: bool) -> "tuple[float, Rows]":
+    def moved(factor: float, up: bool) -> "tuple[float, FloatRows]":
         if of_median:
             by = factor if up else 1 / factor
             return median * by, drawn * by
@@ -110,7 +110,7 @@ def told(permitted: Interval, metric: str, n: int, level: float) -> Told:
     )
 
 
-def _found(rows: "Rows", permitted: Interval, level: float, up: bool) -> float:
+def _found(rows: "FloatRows", permitted: Interval, level: float, up: bool) -> float:
     """Return the share of runs (rows of trials) that violate the zone on one side."""
     import numpy as np
 

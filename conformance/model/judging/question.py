@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # verdict.py has a kind of rule
 
 #: what is measured: (algorithm, setting)
 Key = tuple[str, Setting]
-Measured = Mapping[Setting, Sequence[Measurement]]
+MeasuredSettings = Mapping[Setting, Sequence[Measurement]]
 #: a place that shows a verdict best, and the values of the zone's metric there
 Witness = tuple[Point, tuple[float, ...]]
 
@@ -88,13 +88,13 @@ class Rule(abc.ABC):
         return "--grid", self.where
 
     @abc.abstractmethod
-    def judge(self, measured: Measured, family: int, more: bool) -> "Verdict":
+    def judge(self, measured: MeasuredSettings, family: int, more: bool) -> "Verdict":
         """Judge by measurements of one scheme, as one of `family` questions; `more`: whether more trials may follow.
 
         Raise UserError for measurements of unlike runs, or of another place or profile.
         """
 
-    def unclear(self, verdict: "Verdict", measured: Measured) -> Collection[Setting]:
+    def unclear(self, verdict: "Verdict", measured: MeasuredSettings) -> Collection[Setting]:
         """Return the settings of which more trials might make a verdict on these measurements clear."""
         return tuple(measured)
 
@@ -102,11 +102,11 @@ class Rule(abc.ABC):
     def fewest(self, family: int, least: int = 1) -> int:
         """Return how many trials, `least` or more, can show that it is violated, as one of `family` questions."""
 
-    def values(self, measured: Measured) -> tuple[float, ...]:
+    def values(self, measured: MeasuredSettings) -> tuple[float, ...]:
         """Return the values of the zone's metric, trial by trial; none if it is no zone's."""
         return ()
 
-    def witness(self, measured: Measured) -> Witness | None:
+    def witness(self, measured: MeasuredSettings) -> Witness | None:
         """Return the place that shows a verdict best; None if the rule is no zone's."""
         values = self.values(measured)
         return (self.place, values) if values else None

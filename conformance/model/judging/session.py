@@ -33,8 +33,9 @@ the end each question has a Finding: confirmed or not, known or not.
 
 **What a verdict may depend on:** the question's own trials in order of seed, the looks, the size of its family and, by
 Holm's procedure, the p-values of the family's other verdicts. It depends neither on the order in which trials arrived,
-nor on what else held a setting open, nor on who asks: pytest and all commands read the events of a Session. Trials come
-from a Source: one that measures (conformance/commands/measuring.py), or `stored`, which has only lines of files.
+nor on what else held a setting open, nor on who asks: commands read the events of a Session, and pytest asks its
+questions one by one (conformance/suite/session.py). Trials come from an EventSource: one that measures
+(conformance/commands/measuring.py), or `stored`, which has only lines of files.
 """
 
 import collections
@@ -48,7 +49,7 @@ from conformance.model.groups import grouped
 from conformance.model.judging import expectation, failing, seeds
 from conformance.model.judging.expectation import Expected, Known, Surprise
 from conformance.model.judging.failing import Failures, SettingEnds
-from conformance.model.judging.question import Key, Measured, Question
+from conformance.model.judging.question import Key, MeasuredSettings, Question
 from conformance.model.judging.verdict import (
     ALPHA,
     MOST_TRIALS,
@@ -75,7 +76,7 @@ class Judged:
 
     question: Question
     verdict: Verdict
-    measured: Measured
+    measured: MeasuredSettings
 
     @property
     def status(self) -> Status:
@@ -188,7 +189,7 @@ class Finding:
 
 Event = Answer | Judged | Finding
 #: measures what a Plan asks for; yields an Answer for each setting, and the Judged of each question, as they come
-Source = Callable[["Plan"], Iterable[Event]]
+EventSource = Callable[["Plan"], Iterable[Event]]
 
 
 def next_look(looks: Sequence[int], unclear: Iterable[_K], numbers: Mapping[_K, int]) -> dict[_K, int]:
@@ -321,7 +322,7 @@ class Plan:
         """Return the questions that can be answered by measurements of this key alone."""
         return self._about.get(key, ())
 
-    def judge(self, question: Question, measured: Measured) -> Judged:
+    def judge(self, question: Question, measured: MeasuredSettings) -> Judged:
         """Judge a question at its first clear look, by measurements of all its settings.
 
         Measurements are taken in order of seed. Each further look takes more trials only of those settings that might
@@ -525,7 +526,7 @@ class Session:
             ends=failing.ended(judged.measured),
         )  # fmt: skip
 
-    def events(self, source: Source) -> Iterator[Event]:
+    def events(self, source: EventSource) -> Iterator[Event]:
         """Yield what happens: Answers and Judged as they come, then Settled, Repeated, and a Finding of each question.
 
         A question that is not judged needs no trials; any other that was not measured has no finding. Raise UserError.
@@ -551,12 +552,12 @@ class Session:
         halved = (_half(a) if a.question in new and a.question not in again else a for a in settled)
         yield from _believed([self.finding(answer, again.get(answer.question)) for answer in halved])
 
-    def findings(self, source: Source) -> list[Finding]:
+    def findings(self, source: EventSource) -> list[Finding]:
         """Return the Finding of each question that was measured. Raise UserError."""
         return [event for event in self.events(source) if isinstance(event, Finding)]
 
 
-def repeats(plan: Plan, questions: Iterable[Question], source: Source) -> Iterator[Repeated]:
+def repeats(plan: Plan, questions: Iterable[Question], source: EventSource) -> Iterator[Repeated]:
     """Ask questions of a plan again, with fresh seeds; yield each whose repeat came to its end. Raise UserError."""
     again = plan.repeating(questions)
     for event in source(again):
@@ -643,7 +644,7 @@ def _refuse_unlike(judged: Iterable[Judged]) -> None:
             raise UserError(f"measurements of different runs at {where}", "judge each run by itself")
 
 
-def stored(lines: Mapping[Question, Measured], family: int = 1) -> list[Finding]:
+def stored(lines: Mapping[Question, MeasuredSettings], family: int = 1) -> list[Finding]:
     """Judge questions by the lines of files that there are, all of one scheme and in one family; no trials follow.
 
     `family`: how many questions there are in all, if more than these. Raises UserError for unlike runs.

@@ -25,7 +25,7 @@ from typing import Any, Self
 
 from conformance.model.errors import UserError
 from conformance.model.judging import chance, modes, power, statistics, words
-from conformance.model.judging.question import Measured, Question, Rule
+from conformance.model.judging.question import MeasuredSettings, Question, Rule
 from conformance.model.judging.zone import Interval, Zone, kind_of
 from conformance.model.metrics.metric import Timeout
 from conformance.model.metrics.table import METRICS
@@ -333,14 +333,14 @@ class ZoneAt(Rule):
     def judgeable(self) -> bool:
         return self.zone.intervals[self.at].counted
 
-    def judge(self, measured: Measured, family: int, more: bool) -> Verdict:
+    def judge(self, measured: MeasuredSettings, family: int, more: bool) -> Verdict:
         every = [m for measurements in measured.values() for m in measurements]
         return judge(self.zone, self.at, every, family, more)
 
     def fewest(self, family: int, least: int = 1) -> int:
         return fewest(self.zone.intervals[self.at], family, least)
 
-    def values(self, measured: Measured) -> tuple[float, ...]:
+    def values(self, measured: MeasuredSettings) -> tuple[float, ...]:
         every = (m for measurements in measured.values() for m in measurements)
         return tuple(value for m in every if (value := self.zone.value(m)) is not None)
 

@@ -14,7 +14,7 @@ from conformance.model.networks.network import Network
 from conformance.model.networks.schedule import Occasion, carried_bytes
 from conformance.model.networks.setting import Setting
 
-Record = Mapping[str, Any]
+Facts = Mapping[str, Any]
 #: flows have converged when each stays this near its share, for so many seconds (RFC 9743 leaves both open)
 NEAR_SHARE, STEADY_S = 0.2, 5
 #: bytes of IP and TCP headers before a segment's data, and those that timestamps add
@@ -29,16 +29,16 @@ class Measured(Protocol):
     def setting(self) -> Setting: ...
 
     @property
-    def metrics(self) -> Record: ...
+    def metrics(self) -> Facts: ...
 
     @property
-    def evidence(self) -> Record: ...
+    def evidence(self) -> Facts: ...
 
     @property
-    def flows(self) -> Sequence[Record]: ...
+    def flows(self) -> Sequence[Facts]: ...
 
     @property
-    def links(self) -> Sequence[Record]: ...
+    def links(self) -> Sequence[Facts]: ...
 
 
 #: the function of a metric: its value in a measurement, for a group
@@ -49,12 +49,12 @@ def _group_of(network: Network, group: str | None) -> Flows:
     return network.tested if group is None else next(each for each in network.flows if each.name == group)
 
 
-def flows_of(measured: Measured, group: str | None) -> list[Record]:
+def flows_of(measured: Measured, group: str | None) -> list[Facts]:
     """Return the flows of a group; with None, all that are judged."""
     return [flow for flow in measured.flows if (flow["judged"] if group is None else flow["group"] == group)]
 
 
-def _all(flows: Sequence[Record], name: str) -> list[float] | None:
+def _all(flows: Sequence[Facts], name: str) -> list[float] | None:
     """Return a value of each flow; None if there are no flows, or if one lacks it."""
     values = [flow[name] for flow in flows]
     return values if values and None not in values else None
@@ -170,14 +170,14 @@ def queue_delay_ms(quantile: str) -> OfGroup:
     return of
 
 
-def bottleneck(measured: Measured, group: str | None) -> Record | None:
+def bottleneck(measured: Measured, group: str | None) -> Facts | None:
     """Return the record of the link that limits a group; None if nothing does."""
     network = measured.setting.network
     limit = network.bottleneck(_group_of(network, group))
     return None if limit is None else _record(measured, *limit)
 
 
-def limited(measured: Measured, group: str | None) -> list[Record]:
+def limited(measured: Measured, group: str | None) -> list[Facts]:
     """Return the records of all links that could limit a group, in order from the sender."""
     network = measured.setting.network
     ways = network.towards_client(_group_of(network, group))
@@ -185,7 +185,7 @@ def limited(measured: Measured, group: str | None) -> list[Record]:
     return [record for record in records if record is not None]
 
 
-def _record(measured: Measured, link: Link, way: str) -> Record | None:
+def _record(measured: Measured, link: Link, way: str) -> Facts | None:
     name = (link.name, way)
     return next((record for record in measured.links if (record["link"], record["direction"]) == name), None)
 
@@ -259,7 +259,7 @@ def others_mbps(measured: Measured) -> float | None:
     return _beside_mbps(flows, [flow for flow in measured.flows if flow not in flows])
 
 
-def _beside_mbps(flows: Sequence[Record], others: Sequence[Record]) -> float | None:
+def _beside_mbps(flows: Sequence[Facts], others: Sequence[Facts]) -> float | None:
     """Return the goodput of other flows together: the mean of the seconds in which they and `flows` all run."""
     seconds = _side_by_side([*flows, *others])
     if not flows or not others or not seconds:
@@ -296,7 +296,7 @@ def harm_pct(measured: Measured, own_kind_mbps: float) -> float | None:
     return None if theirs_mbps is None or not own_kind_mbps else 100 * (harm(own_kind_mbps, theirs_mbps) or 0.0)
 
 
-def _side_by_side(flows: Sequence[Record]) -> list[list[float]]:
+def _side_by_side(flows: Sequence[Facts]) -> list[list[float]]:
     """Return the goodputs of flows in each second from when all have started until the first ends."""
     if not flows:
         return []

@@ -5,21 +5,21 @@ They are about the last phase (emulation/phases.py): from the last instant of th
 
 import math
 
-from conformance.model.metrics.group_metrics import Measured, Record, flows_of, limited
+from conformance.model.metrics.group_metrics import Facts, Measured, flows_of, limited
 from conformance.model.metrics.metric import Metric
 from conformance.model.networks.flow_group import Flows
 
 NO_MOVE = "its client does not move, or it is not known how long its flows should have lasted"
 
 
-def _last(record: Record | None) -> Record | None:
+def _last(record: Facts | None) -> Facts | None:
     """Return the last phase of a flow or a link; None if nothing had changed when it began."""
     phases = (record or {}).get("phases")
-    phase: Record | None = phases[-1] if phases and phases[-1]["from_s"] > 0 else None
+    phase: Facts | None = phases[-1] if phases and phases[-1]["from_s"] > 0 else None
     return phase
 
 
-def _bottleneck(measured: Measured, group: str | None) -> Record | None:
+def _bottleneck(measured: Measured, group: str | None) -> Facts | None:
     """Return the record of the link that limits a group after the last change; None if nothing does or changed."""
     changed = [(phase, link) for link in limited(measured, group) if (phase := _last(link)) is not None]
     # A rate of 0 is null in records.
@@ -97,7 +97,7 @@ def move_gap_s(measured: Measured, group: str | None) -> float | None:
     return max(quiet_s, last_s - passed_s)
 
 
-def _was_to_end_s(flow: Record, group: Flows) -> float | None:
+def _was_to_end_s(flow: Facts, group: Flows) -> float | None:
     """Return when a flow ended or, if a clock was to end it, its planned end; None if it did not complete."""
     if group.seconds is not None:
         return float(flow["start_s"]) + group.seconds

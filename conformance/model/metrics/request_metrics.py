@@ -8,17 +8,17 @@ Metrics of downloads are as vendors of stacks report them: goodput without hands
 import math
 import operator
 
-from conformance.model.metrics.group_metrics import Measured, OfGroup, Record, bottleneck, flows_of
+from conformance.model.metrics.group_metrics import Facts, Measured, OfGroup, bottleneck, flows_of
 from conformance.model.metrics.metric import Metric
 
 
-def _took_s(request: Record) -> float:
+def _took_s(request: Facts) -> float:
     """Return the time from a request to the last byte of its body; infinite if that never came."""
     end_s = request["end_s"]
     return math.inf if end_s is None else end_s - request["start_s"]
 
 
-def _of_flows(measured: Measured, group: str | None) -> list[list[Record]] | None:
+def _of_flows(measured: Measured, group: str | None) -> list[list[Facts]] | None:
     """Return the requests of each flow; None if a flow has none, or if they were not seen."""
     requests = [flow.get("requests") or [] for flow in flows_of(measured, group)]
     return requests if requests and all(requests) else None
@@ -54,7 +54,7 @@ def bulk_goodput_mbps(measured: Measured, group: str | None) -> float | None:
     return _mean([_goodput_mbps(max(requests, key=size)) for requests in by_flow or ()])
 
 
-def _goodput_mbps(request: Record) -> float:
+def _goodput_mbps(request: Facts) -> float:
     took_s = _took_s(request)
     return 8 * request["bytes"] / took_s / 1e6 if 0 < took_s < math.inf else math.inf
 

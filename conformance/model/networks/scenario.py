@@ -17,7 +17,7 @@ from conformance.model.errors import UserError, located
 from conformance.model.networks import legacy
 from conformance.model.networks.bond import Bond
 from conformance.model.networks.network import Network
-from conformance.model.networks.place import Point, Value, parse_values, plain, text as written
+from conformance.model.networks.place import Point, Value, parse_values, plain, text as value_text
 from conformance.model.networks.proxy import Splitter
 from conformance.model.networks.schedule import problems as schedule_problems, with_traces
 from conformance.model.networks.setting import Setting
@@ -56,15 +56,15 @@ class Axis:
 
     def read(self, value: Value) -> Value:
         """Return a value that was read from text as the axis has it, which may be text that looks like a number."""
-        known = {written(other): other for other in (*self.means, *self.values)}
-        return known.get(written(value), value)
+        known = {value_text(other): other for other in (*self.means, *self.values)}
+        return known.get(value_text(value), value)
 
     def meaning(self, value: Value, pointer: str) -> Any:
         """Return what a value puts at a place. Raises UserError for a name without a meaning."""
         if not self.means:
             return value
         if value not in self.means:
-            raise UserError(f"axis {self.name} has no value {written(value)!r}", f"choose {', '.join(self.means)}")
+            raise UserError(f"axis {self.name} has no value {value_text(value)!r}", f"choose {', '.join(self.means)}")
         meaning = self.means[str(value)]
         by_place = isinstance(meaning, Mapping) and set(meaning) == set(self.sets)
         return copy.deepcopy(meaning[pointer] if by_place else meaning)
@@ -263,7 +263,7 @@ class Scenario:
 def _is_read_back(axis: Axis, value: Value) -> bool:
     """Return whether the id of a point with this value is read back as the same: not so if the value is 'a,b'."""
     try:
-        values = parse_values(f"{axis.name}={written(value)}")
+        values = parse_values(f"{axis.name}={value_text(value)}")
     except UserError:
         return False
     return values.keys() == {axis.name} and axis.read(values[axis.name]) == value

@@ -27,7 +27,7 @@ import numpy
 import numpy.typing
 
 from conformance.model.judging import grid, statistics, verdict as verdicts, words
-from conformance.model.judging.question import Measured, Named, Rule
+from conformance.model.judging.question import MeasuredSettings, Named, Rule
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.judging.zone import (
     NO_MARGIN,
@@ -93,10 +93,10 @@ class SplitCheck(Rule):
     def in_doubt(self, what: str, rates: split_rates.Rates) -> set[Cell]:
         """Return the cells whose rates may decide the value `what`."""
 
-    def judge(self, measured: Measured, family: int, more: bool) -> Verdict:
+    def judge(self, measured: MeasuredSettings, family: int, more: bool) -> Verdict:
         return judge(self, _by_cell(measured), family, more)
 
-    def unclear(self, verdict: Verdict, measured: Measured) -> Collection[Setting]:
+    def unclear(self, verdict: Verdict, measured: MeasuredSettings) -> Collection[Setting]:
         cells = unclear(self, verdict, _by_cell(measured))
         return [setting for setting in measured if setting.cell in cells]
 
@@ -128,7 +128,7 @@ class SplitCheck(Rule):
         return {cell: factor for cell, factor in factors.items() if factor != 1.0}
 
 
-def _by_cell(measured: Measured) -> dict[Cell, Sequence[Measurement]]:
+def _by_cell(measured: MeasuredSettings) -> dict[Cell, Sequence[Measurement]]:
     return {setting.cell: measurements for setting, measurements in measured.items()}
 
 
@@ -371,7 +371,7 @@ def _compare(value: Bounds, likely: Bounds, interval: Bounds, permitted: Interva
 
 
 _REPLICATES, _REPLICATE_TRIALS, _SEED = 1000, 5, 1
-Rows = numpy.typing.NDArray[numpy.float64]
+FloatRows = numpy.typing.NDArray[numpy.float64]
 #: the utilizations of each cell's trials, in the order of a grid's cells
 Values = tuple[tuple[float, ...], ...]
 
@@ -414,13 +414,13 @@ def permitted_shares(name: str, values: Values, margin: float) -> Mapping[Filter
     return {filter_: {c: share(among, filter_) for c, among in by_class.items() if among} for filter_ in FILTERS}
 
 
-def _replicates(rates: Iterable[Rows]) -> Rows:
+def _replicates(rates: Iterable[FloatRows]) -> FloatRows:
     """Return an array of replicates x cells: medians of trials drawn with replacement. `rates`: the trials of each
     cell.
     """
     generator = numpy.random.default_rng(_SEED)
     drawn = [generator.choice(trials, size=(_REPLICATES, _REPLICATE_TRIALS)) for trials in rates]
-    medians: Rows = numpy.median(numpy.stack(drawn), axis=2).T
+    medians: FloatRows = numpy.median(numpy.stack(drawn), axis=2).T
     return medians
 
 
@@ -430,7 +430,7 @@ def _cell(path: Path, part: int) -> Cell:
     return cell
 
 
-def shares(paths: Sequence[Path], cells: Sequence[Cell], rates: Rows, filter_: Filter) -> Rows:
+def shares(paths: Sequence[Path], cells: Sequence[Cell], rates: FloatRows, filter_: Filter) -> FloatRows:
     """Return the share of these paths that pass a filter, for each row of `rates` (rows x cells, Mbit/s).
 
     The result is that of split_rates.count, which would take minutes for the replicates of the full grid.
@@ -444,5 +444,5 @@ def shares(paths: Sequence[Path], cells: Sequence[Cell], rates: Rows, filter_: F
         passes &= rate > filter_.gain * rates[:, whole]
     if filter_.utilization is not None:
         passes &= rate > filter_.utilization * bandwidths
-    passing: Rows = passes.mean(axis=1)
+    passing: FloatRows = passes.mean(axis=1)
     return passing

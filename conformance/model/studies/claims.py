@@ -17,7 +17,7 @@ from conformance.model.judging import statistics
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Estimate:
     """What trials say about a quantity: the median of `n` trials, and its confidence interval."""
 
     median: float
@@ -27,8 +27,8 @@ class Seen:
     n: int
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> "Seen":
-        """Return the Seen of these values; if there are fewer than five, the interval has no bounds."""
+    def of(cls, values: Sequence[float]) -> "Estimate":
+        """Return the Estimate of these values; if there are fewer than five, the interval has no bounds."""
         low, high = statistics.median_interval(values)
         return cls(median=statistics.median(values), low=low, high=high, n=len(values))
 
@@ -42,13 +42,13 @@ class NotSeen:
 
 #: what rises or falls may stand still in between: a step back by less than this factor does not count
 _PLATEAU = 1.05
-Look = Callable[[Hashable], Seen | NotSeen]
+Lookup = Callable[[Hashable], Estimate | NotSeen]
 
 
 class Relation(Protocol):
     """What a claim says about the quantities of one instance, which have an order."""
 
-    def holds(self, sightings: Sequence[Seen]) -> bool | None:
+    def holds(self, sightings: Sequence[Estimate]) -> bool | None:
         """Return whether the relation holds; None if intervals leave that open."""
         ...
 
@@ -64,7 +64,7 @@ def _all(answers: Iterable[bool | None]) -> bool | None:
     return False if False in known else None if None in known else True
 
 
-def above(first: Seen, other: Seen, factor: float = 1.0) -> bool | None:
+def above(first: Estimate, other: Estimate, factor: float = 1.0) -> bool | None:
     """Return whether a quantity is more than `factor` times another; None if intervals leave that open."""
     if first.low > factor * other.high:
         return True
@@ -78,11 +78,11 @@ class Within:
     low: float
     high: float
 
-    def holds(self, sightings: Sequence[Seen]) -> bool | None:
+    def holds(self, sightings: Sequence[Estimate]) -> bool | None:
         """See Relation."""
         return _all(map(self._one, sightings))
 
-    def _one(self, estimate: Seen) -> bool | None:
+    def _one(self, estimate: Estimate) -> bool | None:
         if self.low <= estimate.low and estimate.high <= self.high:
             return True
         return False if estimate.high < self.low or estimate.low > self.high else None
@@ -101,7 +101,7 @@ class Order:
 
     factor: float = 1.0
 
-    def holds(self, sightings: Sequence[Seen]) -> bool | None:
+    def holds(self, sightings: Sequence[Estimate]) -> bool | None:
         """See Relation."""
         return _all(above(a, b, self.factor) for a, b in itertools.pairwise(sightings))
 
@@ -118,7 +118,7 @@ class Rises:
     factor: float = 1.0
     _VERB: ClassVar[str] = "rises"
 
-    def holds(self, sightings: Sequence[Seen]) -> bool | None:
+    def holds(self, sightings: Sequence[Estimate]) -> bool | None:
         """See Relation."""
         steps_back = (above(a, b, _PLATEAU) for a, b in itertools.pairwise(sightings))
         return _all(
@@ -140,7 +140,7 @@ class Falls(Rises):
 
     _VERB: ClassVar[str] = "falls"
 
-    def holds(self, sightings: Sequence[Seen]) -> bool | None:
+    def holds(self, sightings: Sequence[Estimate]) -> bool | None:
         """See Relation."""
         return Rises.holds(self, sightings[::-1])
 
@@ -151,7 +151,7 @@ class Maximum:
 
     at: tuple[int, ...]
 
-    def holds(self, sightings: Sequence[Seen]) -> bool | None:
+    def holds(self, sightings: Sequence[Estimate]) -> bool | None:
         """See Relation."""
         inside = [sightings[place] for place in self.at]
         others = [estimate for place, estimate in enumerate(sightings) if place not in self.at]
@@ -172,11 +172,11 @@ class Alike:
     points: float | None = None
     ratio: float | None = None
 
-    def holds(self, sightings: Sequence[Seen]) -> bool | None:
+    def holds(self, sightings: Sequence[Estimate]) -> bool | None:
         """See Relation."""
         return _all(self._pair(a, b) for at, a in enumerate(sightings) for b in sightings[at + 1 :])
 
-    def _pair(self, first: Seen, other: Seen) -> bool | None:
+    def _pair(self, first: Estimate, other: Estimate) -> bool | None:
         if self.points is not None:
             most = max(first.high - other.low, other.high - first.low)
             least = max(first.low - other.high, other.low - first.high)
@@ -211,7 +211,7 @@ class LabelledSeen:
     SHOWN = ("label", "median=estimate.median", "low=estimate.low", "high=estimate.high", "trials=estimate.n")
 
     label: str
-    estimate: Seen
+    estimate: Estimate
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +226,7 @@ class ClaimFinding:
     )  # fmt: skip
 
     instance: Instance
-    estimates: tuple[Seen | None, ...]
+    estimates: tuple[Estimate | None, ...]
     #: Null if the intervals leave it open, or it was not measured.
     holds: bool | None
     #: Why it could not be judged.
@@ -277,10 +277,10 @@ class JudgedClaim:
         return f"at {self.judged} of {self.of} places" if 0 < self.judged < self.of else ""
 
 
-def find(instance: Instance, look: Look, anchors: Mapping[str, "JudgedClaim"] = {}) -> ClaimFinding:
+def find(instance: Instance, look: Lookup, anchors: Mapping[str, "JudgedClaim"] = {}) -> ClaimFinding:
     """Return the ClaimFinding of an instance; it is not judged if an anchor that it rests on differs."""
     looked = [look(quantity) for quantity in instance.quantities]
-    sightings = tuple(estimate if isinstance(estimate, Seen) else None for estimate in looked)
+    sightings = tuple(estimate if isinstance(estimate, Estimate) else None for estimate in looked)
     lacking = (invisible.why for invisible in looked if isinstance(invisible, NotSeen))
     unfit = (
         f"scaled, and anchor {name} differs"
@@ -294,7 +294,7 @@ def find(instance: Instance, look: Look, anchors: Mapping[str, "JudgedClaim"] = 
     )
 
 
-def judge(instances: Iterable[Instance], look: Look, anchors: Mapping[str, "JudgedClaim"] = {}) -> JudgedClaim:
+def judge(instances: Iterable[Instance], look: Lookup, anchors: Mapping[str, "JudgedClaim"] = {}) -> JudgedClaim:
     """Judge a claim by all of its instances that were measured, given the verdicts on the anchors that they rest on.
 
     The claim differs if one of them does not hold, is reproduced if all hold, and is inconclusive otherwise. Instances

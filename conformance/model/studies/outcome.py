@@ -8,15 +8,15 @@ from conformance.model.metrics import delivery_metrics
 from conformance.model.metrics.metric import Timeout
 from conformance.model.metrics.table import METRICS, UTILIZATION
 from conformance.model.studies import claims, predicted
-from conformance.model.studies.claims import ClaimVerdict, JudgedClaim, NotSeen, Seen
+from conformance.model.studies.claims import ClaimVerdict, Estimate, JudgedClaim, NotSeen
 from conformance.model.studies.study import Claim, Study
 from conformance.model.studies.study_point import StudyPoint, StudyQuantity
 from conformance.model.studies.study_results import anything_known
 from conformance.model.trials.trial import Measurement, Outcome
 
-Measured = Mapping[StudyPoint, Sequence[Measurement]]
+MeasuredPoints = Mapping[StudyPoint, Sequence[Measurement]]
 #: {point: {metric of a single transfer: what the reference of a zone has there}}
-References = Mapping[StudyPoint, Mapping[str, Seen]]
+References = Mapping[StudyPoint, Mapping[str, Estimate]]
 #: the reason for a point that was not asked for in this run
 _NOT_MEASURED = "not measured"
 _ANY = (Outcome.OK, Outcome.TIMEOUT)
@@ -35,19 +35,19 @@ class Judgment:
         return claims.counts(judged for _, judged in self.claims)
 
 
-def known(measured: Measured) -> int:
+def known(measured: MeasuredPoints) -> int:
     """Return the number of points about which anything is known."""
     return sum(map(anything_known, measured.values()))
 
 
-def referenced(measured: Measured, references: References) -> int:
+def referenced(measured: MeasuredPoints, references: References) -> int:
     """Return the number of points that were not measured, and of which a zone's reference is known."""
     return sum(not measured.get(point) for point in references)
 
 
 def judge(
-    study: Study, measured: Measured, why_not: Mapping[StudyPoint, str] = {},
-    references: Mapping[StudyPoint, Mapping[str, Seen]] = {},
+    study: Study, measured: MeasuredPoints, why_not: Mapping[StudyPoint, str] = {},
+    references: Mapping[StudyPoint, Mapping[str, Estimate]] = {},
 ) -> Judgment:  # fmt: skip
     """Judge a study by what was measured. `why_not`: why a point was not measured, if that is known.
 
@@ -65,13 +65,13 @@ def judge(
 
 
 def looker(
-    study: Study, measured: Measured, why_not: Mapping[StudyPoint, str] = {},
-    references: Mapping[StudyPoint, Mapping[str, Seen]] = {},
-) -> claims.Look:  # fmt: skip
+    study: Study, measured: MeasuredPoints, why_not: Mapping[StudyPoint, str] = {},
+    references: Mapping[StudyPoint, Mapping[str, Estimate]] = {},
+) -> claims.Lookup:  # fmt: skip
     """Return the function that returns what was seen of a StudyQuantity."""
 
     @functools.cache
-    def look(quantity: Hashable) -> Seen | NotSeen:
+    def look(quantity: Hashable) -> Estimate | NotSeen:
         if not isinstance(quantity, StudyQuantity):
             raise TypeError(f"{quantity!r} is not a quantity of a study")
         return _look(study, measured, why_not, references, quantity)
@@ -80,8 +80,12 @@ def looker(
 
 
 def _look(
-    study: Study, measured: Measured, why_not: Mapping[StudyPoint, str], references: References, quantity: StudyQuantity
-) -> Seen | NotSeen:
+    study: Study,
+    measured: MeasuredPoints,
+    why_not: Mapping[StudyPoint, str],
+    references: References,
+    quantity: StudyQuantity,
+) -> Estimate | NotSeen:
     if quantity.requested or quantity.metric in predicted.ASKED:
         by_cell = {study.setting(point).cell: measured[point] for point in quantity.points if measured.get(point)}
         lacking = (point for point in quantity.points if study.setting(point).cell not in by_cell)
@@ -114,7 +118,7 @@ def _look(
     return seen(measurements, quantity.metric, quantity.group)
 
 
-def seen(measurements: Sequence[Measurement], name: str, group: str | None) -> Seen | NotSeen:
+def seen(measurements: Sequence[Measurement], name: str, group: str | None) -> Estimate | NotSeen:
     """Return what trials say about a metric of a group; NotSeen with the reason if a trial failed or lacks it."""
     metric = METRICS[name]
     if bad := next((measurement for measurement in measurements if measurement.outcome not in _ANY), None):
@@ -126,6 +130,6 @@ def seen(measurements: Sequence[Measurement], name: str, group: str | None) -> S
     there = [value for value in values if value is not None]
     if len(there) < len(values):
         return NotSeen(metric.missing or f"{metric.title} has no value in some trials")
-    estimate = Seen.of(there)
+    estimate = Estimate.of(there)
     # A trial that timed out has this value or a smaller one.
     return estimate if late is None else dataclasses.replace(estimate, low=metric.least)

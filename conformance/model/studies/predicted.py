@@ -13,7 +13,7 @@ from conformance.model.networks.place import Cell
 from conformance.model.split import split_paths, split_rates
 from conformance.model.split.split_paths import Path, PathClass
 from conformance.model.split.split_rates import Filter, Rates
-from conformance.model.studies.claims import NotSeen, Seen
+from conformance.model.studies.claims import Estimate, NotSeen
 from conformance.model.trials.trial import Measurement
 
 #: {prediction: the parameters that it takes}. split_paths is how many of the grid's 7,875 paths pass a filter; the
@@ -49,8 +49,8 @@ def check(metric: str, wanted_of: Mapping[str, Any]) -> None:
 
 def predict(
     metric: str, wanted_of: Mapping[str, Any], by_cell: Mapping[Cell, Sequence[Measurement]],
-    known: Mapping[Cell, Seen] = {},
-) -> Seen | NotSeen:  # fmt: skip
+    known: Mapping[Cell, Estimate] = {},
+) -> Estimate | NotSeen:  # fmt: skip
     """Return the prediction from the cells' medians, with the bounds that the intervals of these medians allow.
 
     `known`: the utilization of further cells, of which there are no measurements.
@@ -66,15 +66,15 @@ def predict(
     bounds = split_rates.predict(path, intervals).utilization(of)
     if median is None or bounds is None:
         return NotSeen(f"some cells of {path.id} were not measured")
-    return Seen(median=median[1], low=bounds[0], high=bounds[1], n=n)
+    return Estimate(median=median[1], low=bounds[0], high=bounds[1], n=n)
 
 
-def _rates(known: Mapping[Cell, Seen], bound: str) -> dict[Cell, float]:
+def _rates(known: Mapping[Cell, Estimate], bound: str) -> dict[Cell, float]:
     """Return each cell's goodput in Mbit/s; `bound` is "median", "low" or "high"."""
     return {cell: max(getattr(estimate, bound), 0.0) * cell.bandwidth_mbps for cell, estimate in known.items()}
 
 
-def _count(wanted_of: Mapping[str, Any], medians: Rates, intervals: Rates, n: int) -> Seen | NotSeen:
+def _count(wanted_of: Mapping[str, Any], medians: Rates, intervals: Rates, n: int) -> Estimate | NotSeen:
     cells = tuple(grids.cells("full"))
     if lacking := sum(cell not in medians.low for cell in cells):
         return NotSeen(f"{lacking} of the grid's {len(cells)} cells were not measured")
@@ -84,4 +84,4 @@ def _count(wanted_of: Mapping[str, Any], medians: Rates, intervals: Rates, n: in
     by_medians = [wanted.passes(split_rates.predict(path, medians)) for path in among]
     by_intervals = [wanted.passes(split_rates.predict(path, intervals)) for path in among]
     surely, perhaps = by_intervals.count(True), by_intervals.count(None)
-    return Seen(median=by_medians.count(True), low=surely, high=surely + perhaps, n=n)
+    return Estimate(median=by_medians.count(True), low=surely, high=surely + perhaps, n=n)

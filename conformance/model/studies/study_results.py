@@ -16,13 +16,13 @@ from conformance.model.trials.trial import Measurement
 
 #: stack, client, algorithm and kernel that a point asks for; and what build() returns, the same for all trials of a key
 Of = tuple[str, str, str, str | None]
-Build = tuple[str, str, str, str]
+BuildKey = tuple[str, str, str, str]
 #: the name of the default kernel, which runs algorithms that need no particular one (kernel/store.py)
 _USUAL = "default"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Found:
+class StudyMeasurements:
     """The measurements of a study that results hold, {point: measurements}, and the ids of their schemes."""
 
     measured: Mapping[StudyPoint, Sequence[Measurement]]
@@ -52,13 +52,13 @@ def of_point(point: StudyPoint) -> Of:
     return point.stack, point.client, point.algorithm, point.kernel
 
 
-def build(measurement: Measurement) -> Build:
+def build(measurement: Measurement) -> BuildKey:
     """Return the build, kernel, room and lab of a measurement."""
     trial = measurement.trial
     return trial.scheme.stack_digest, trial.scheme.kernel_digest, trial.room, trial.lab_digest
 
 
-def of(study: Study, measurements: Iterable[Measurement]) -> Found:
+def of(study: Study, measurements: Iterable[Measurement]) -> StudyMeasurements:
     """Return the measurements of a study's points, in order of seed.
 
     For each algorithm of a stack, only one build's measurements are taken: those of the build with the most points, or
@@ -70,7 +70,7 @@ def of(study: Study, measurements: Iterable[Measurement]) -> Found:
         ((point.stack, point.client, point.algorithm, study.setting(point)), point) for point in study.points["full"]
     )
     with_client = {(point.stack, point.client) for point in study.points["full"]}
-    by_build: dict[Of, dict[Build, dict[StudyPoint, list[Measurement]]]] = collections.defaultdict(dict)
+    by_build: dict[Of, dict[BuildKey, dict[StudyPoint, list[Measurement]]]] = collections.defaultdict(dict)
     for measurement in measurements:
         scheme, trial = measurement.scheme, measurement.trial
         client = scheme.client or OWN
@@ -90,4 +90,4 @@ def of(study: Study, measurements: Iterable[Measurement]) -> Found:
             measured[point] = sorted(at_point, key=lambda measurement: measurement.trial.seed)
             if anything_known(at_point):
                 schemes[at_point[0].trial.scheme.id] = None
-    return Found(measured=measured, schemes=tuple(sorted(schemes)))
+    return StudyMeasurements(measured=measured, schemes=tuple(sorted(schemes)))

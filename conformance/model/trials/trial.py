@@ -151,7 +151,7 @@ def _canonical(part: Setting | Scheme) -> str:
 
 
 #: (scheme, room, version of the lab): trials with the same are judged together
-Run = tuple[Scheme, str, str]
+RunKey = tuple[Scheme, str, str]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -165,7 +165,7 @@ class Trial:
     lab_digest: str
 
     @property
-    def run(self) -> Run:
+    def run(self) -> RunKey:
         """What trials must have in common to be judged together: scheme, room and version of the lab."""
         return self.scheme, self.room, self.lab_digest
 

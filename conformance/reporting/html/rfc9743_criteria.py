@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from conformance.model.networks.network import Network
 from conformance.reporting.html import rfc9743_figures as figures
-from conformance.reporting.html.rfc9743_figures import Figures
+from conformance.reporting.html.rfc9743_figures import FigureTexts
 
 MEASURED, PARTLY, NOT = "measured", "measured in part", "not measured"
 
@@ -25,7 +25,7 @@ class Criterion:
     asks: str
     status: str
     says: str
-    figures: Figures | None = None
+    figures: FigureTexts | None = None
     shared: bool = False
     scenarios: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ _EXTREME_PCT, _SLOW_MBPS, _SHORT_MS = 10, 1, 2
 #: {the kernel's name of an algorithm: this suite's name}, if they differ
 _MAINLINE = {"bbr": "bbrv1"}
 #: a function that returns {column: text} of a Series
-Figures = Callable[[Series], dict[str, str]]
+FigureTexts = Callable[[Series], dict[str, str]]
 
 
 def span(values: Sequence[float], form: str, unit: str = "", noun: str = "cells") -> str | None:
@@ -48,7 +48,7 @@ def _no_loss(cell: Cell) -> bool:
     return cell.loss_pct == 0
 
 
-def _utilization(column: str, wanted: Callable[[Cell], bool]) -> Figures:
+def _utilization(column: str, wanted: Callable[[Cell], bool]) -> FigureTexts:
     """Return the function for the utilization of the cells that are `wanted`."""
     return lambda series: _some(**{column: span(_medians(series, "utilization", wanted), ".2f")})
 
@@ -59,7 +59,7 @@ data_centers = _utilization("utilization at 2 ms or less", lambda c: 2 * c.one_w
 constrained = _utilization("utilization at 1 Mbit per s or less", lambda c: c.bandwidth_mbps <= _SLOW_MBPS)
 
 
-def _behind(queues: Collection[str], **shares: tuple[str, Callable[[Cell], bool]]) -> Figures:
+def _behind(queues: Collection[str], **shares: tuple[str, Callable[[Cell], bool]]) -> FigureTexts:
     """Return the function for utilization behind these queues, and for `shares`: {column: (metric in %, its cells)}."""
 
     def figures(series: Series) -> dict[str, str]:

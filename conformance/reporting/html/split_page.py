@@ -7,7 +7,7 @@ from conformance.model.split import split_paths, split_rates
 from conformance.reporting.heatmaps import Series
 
 #: a filter's title; how many paths pass it in each class, and in all; the share of these; how many are not known
-Counted = tuple[str, tuple[int, ...], int, str, int]
+CountedFilter = tuple[str, tuple[int, ...], int, str, int]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Predicted:
     paths: int
     classes: tuple[str, ...]
     sizes: tuple[int, ...]
-    counts: tuple[Counted, ...]
+    counts: tuple[CountedFilter, ...]
     telling: str
     unknown: int
     largest: str
@@ -72,7 +72,7 @@ def _predicted(series: Series) -> Predicted | None:
     )
 
 
-def _count(predictions: Sequence[split_rates.Prediction], filter_: split_rates.Filter) -> Counted:
+def _count(predictions: Sequence[split_rates.Prediction], filter_: split_rates.Filter) -> CountedFilter:
     counts = split_rates.count(predictions, filter_)
     passed = sum(c.passed for c in counts.values())
     unknown = sum(c.unknown for c in counts.values())

@@ -9,7 +9,7 @@ import markupsafe
 from conformance.catalogue import references, studies
 from conformance.model.groups import grouped
 from conformance.model.studies import claims, outcome, study_results
-from conformance.model.studies.claims import ClaimVerdict, JudgedClaim, Look, NotSeen, Seen
+from conformance.model.studies.claims import ClaimVerdict, Estimate, JudgedClaim, Lookup, NotSeen
 from conformance.model.studies.figure import Figure
 from conformance.model.studies.outcome import Judgment
 from conformance.model.studies.study import Claim, Study
@@ -120,7 +120,7 @@ def pages(measurements: Sequence[Measurement]) -> list[Page]:
     return [_page(*every[name]) for name in studies.files()]
 
 
-def _page(study: Study, held: study_results.Found) -> Page:
+def _page(study: Study, held: study_results.StudyMeasurements) -> Page:
     known = references.of(study)
     judgment = outcome.judge(study, held.measured, references=known)
     look = outcome.looker(study, held.measured, references=known)
@@ -146,7 +146,7 @@ def _page(study: Study, held: study_results.Found) -> Page:
     )  # fmt: skip
 
 
-def _is_there(study: Study, measured: outcome.Measured) -> bool:
+def _is_there(study: Study, measured: outcome.MeasuredPoints) -> bool:
     """Return whether all points of the smoke tier were measured for at least one algorithm."""
     tiers = grouped(
         ((p.stack, p.algorithm), study_results.anything_known(measured.get(p, ()))) for p in study.points["smoke"]
@@ -154,7 +154,7 @@ def _is_there(study: Study, measured: outcome.Measured) -> bool:
     return any(map(all, tiers.values()))
 
 
-def _drawing(figure: Figure, measured: outcome.Measured, look: claims.Look) -> markupsafe.Markup | None:
+def _drawing(figure: Figure, measured: outcome.MeasuredPoints, look: claims.Lookup) -> markupsafe.Markup | None:
     if figure.draws == "table":
         return None
     rows = study_figures.rows(figure, measured, look)
@@ -165,10 +165,10 @@ def _drawing(figure: Figure, measured: outcome.Measured, look: claims.Look) -> m
     return markupsafe.Markup(study_charts.svg(figure, rows))  # safe: it has numbers and our own words only
 
 
-def table_of(figure: Figure, look: Look) -> Table | None:
+def table_of(figure: Figure, look: Lookup) -> Table | None:
     """Return a figure as a Table; None if nothing of it was seen."""
     estimates = {cell: look(cell.quantity) for cell in figure.cells}
-    if not any(isinstance(estimate, Seen) for estimate in estimates.values()):
+    if not any(isinstance(estimate, Estimate) for estimate in estimates.values()):
         return None
     words = grouped(
         (cell.row, (_seen(estimate), "" if cell.published is None else f"{cell.published:g}"))
@@ -178,8 +178,8 @@ def table_of(figure: Figure, look: Look) -> Table | None:
     return Table(columns=tuple(columns), rows=tuple((row, tuple(cells)) for row, cells in words.items()))
 
 
-def _seen(estimate: Seen | NotSeen) -> str:
-    if not isinstance(estimate, Seen):
+def _seen(estimate: Estimate | NotSeen) -> str:
+    if not isinstance(estimate, Estimate):
         return "not measured"
     bounds = (
         ""

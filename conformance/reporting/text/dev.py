@@ -172,17 +172,17 @@ def _end(name: str, observed: Mapping[str, Any]) -> str:
 
 _GRID = "150 cells x 20 trials"
 #: {header of a column: function that gives its text}; headers are broken so that the table of stacks fits 80 columns
-_Columns = dict[str, Callable[["CellCost", "Cost"], str]]
+_CostColumns = dict[str, Callable[["CellCost", "Cost"], str]]
 _STACK, _ALGORITHM, _RATE, _CELL, _VIRTUAL = "stack", "algo-\nrithm", "Mbit/s", "cell", "virtual\ns"
-_COSTS: _Columns = {
+_COSTS: _CostColumns = {
     "utili-\nzation": lambda row, cost: f"{cost.utilization:.3f}",
     "wall\ns": lambda row, cost: f"{cost.wall_s:.2f}",
     _VIRTUAL: lambda row, cost: f"{cost.virtual_s:.1f}",
     "virtual\n/ wall": lambda row, cost: f"{cost.virtual_s / cost.wall_s:.0f}",
     "system\ncalls a\npacket": lambda row, cost: "" if cost.calls_a_packet is None else f"{cost.calls_a_packet:.1f}",
 }
-_BY_CELL: _Columns = {_CELL: lambda row, cost: row.cell.id if row.cell else "", **_COSTS}
-_BY_STACK: _Columns = {
+_BY_CELL: _CostColumns = {_CELL: lambda row, cost: row.cell.id if row.cell else "", **_COSTS}
+_BY_STACK: _CostColumns = {
     _STACK: lambda row, cost: row.stack,
     _ALGORITHM: lambda row, cost: row.algorithm or "",
     _RATE: lambda row, cost: f"{row.cell.bandwidth_mbps:g}" if row.cell else "",

@@ -19,7 +19,7 @@ from conformance.support.console import count, printable
 #: most verdicts listed for a scheme: nobody reads a long comment to the end
 _MOST_CELLS = 20
 #: function from a zone's id and a cell or point to the deviation that is known there, in words, or None
-Known = Callable[[str, Point], str | None]
+KnownAt = Callable[[str, Point], str | None]
 
 
 class Raw(str):
@@ -81,7 +81,7 @@ def span(text: str) -> str:
 def render(
     all_series: Sequence[Series],
     title: str = "Congestion-control conformance",
-    known: Known = lambda zone_id, cell: None,
+    known: KnownAt = lambda zone_id, cell: None,
     of_points: Sequence[PointRow] = (),
 ) -> str:
     """Return a table of schemes, for each scheme the cells that do not conform, and a table of points of scenarios."""
@@ -98,7 +98,7 @@ def render(
     return "\n".join([*lines, *_points(of_points, known)]) + "\n"
 
 
-def _points(rows: Sequence[PointRow], known: Known) -> list[str]:
+def _points(rows: Sequence[PointRow], known: KnownAt) -> list[str]:
     """Return the lines of a table of verdicts on flows that share a network; none if there are no verdicts."""
     if not rows:
         return []
@@ -118,7 +118,7 @@ def _verdicts(series: Series) -> list[str]:
     return [*words, *([series.false_alarms] if series.false_alarms else [])]
 
 
-def _cells(series: Series, name: str, known: Known) -> list[str]:
+def _cells(series: Series, name: str, known: KnownAt) -> list[str]:
     shown = [
         (heatmap.metric, result)
         for heatmap in series.heatmaps

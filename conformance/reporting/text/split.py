@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     import altair
 
     from conformance.commands.split_accuracy import SplitAccuracy
-    from conformance.commands.split_analyze import Analysis, InterpolationError, Measured
+    from conformance.commands.split_analyze import Analysis, InterpolationError, MeasuredCells
     from conformance.commands.split_measure import MeasuredPath, MeasuredPaths
 
 _BAR_CHARACTERS = 40
 _NAMES = {"split": "split", "end_to_end": "end-to-end"}
 
 
-def show_measured(measured: "Measured", console: rich.console.Console) -> None:
+def show_measured(measured: "MeasuredCells", console: rich.console.Console) -> None:
     """Show what the predictions rest on, {scheme's id: {cell: measurements}}: a line for each scheme."""
     for scheme, cells in measured.items():
         by_cell = list(cells.values())

@@ -106,7 +106,7 @@ _FIRST_COLUMNS = (
     Column("kernel_release", _TEXT, "guest kernel", "series.scheme.kernel_release"),
     Column("kernel_digest", _TEXT, "digest of the guest kernel", "series.scheme.kernel_digest"),
     Column("lab_digest", _TEXT, "digest of the suite's code in the guest", "series.utilization.lab_digest"),
-    Column("room", _TEXT, "virtual or host", "series.utilization.room"),
+    Column("room", _TEXT, "where the trials ran: always virtual", "series.utilization.room"),
     Column("profile", _TEXT, "name of the settings other than the cell", "series.setting.profile"),
     Column("profile_digest", _TEXT, "digest of those settings", "series.setting.profile_digest"),
     Column("queue", _TEXT, "queue at the bottleneck", "series.setting.queue"),

@@ -1,6 +1,5 @@
 """Zones over points of a scenario, as documents: derived, checked, found by markers, and used by known deviations."""
 
-import copy
 import dataclasses
 import json
 
@@ -13,7 +12,6 @@ from conformance.model.errors import UserError
 from conformance.model.judging import expectation, grid, zone as zones
 from conformance.model.judging.session import plan
 from conformance.model.networks.place import Cell, Point
-from conformance.suite import cases
 
 POINTS = tuple(Point((("flows", count),)) for count in (2, 4, 8))
 
@@ -93,14 +91,11 @@ def test_a_wrong_zone_is_refused_with_its_place(file, change, words):
     assert words in helpers.refusal(lint.check, changed(file, change))
 
 
-def test_a_point_that_lacks_an_axis_is_refused():
-    document = json.loads(documents.shipped_path("cubic/coexistence-share").read_text())
-    short = copy.deepcopy(document)
-    del short["points"][0]["point"]["others"]
-    zone = zones.from_json(short, "test")
-    with pytest.raises(UserError, match="/points/0/point: it lacks axes of scenario coexistence"):
-        place = zone.places[0]
-        lint._check_point(zone, "test: /points/0", place, scenarios.setting("coexistence", place))
+def test_a_point_that_lacks_an_axis_is_refused(tmp_path):
+    file = tmp_path / "coexistence-share.json"
+    file.write_text(documents.shipped_path("cubic/coexistence-share").read_text())
+    changed(file, lambda document: document["points"][0]["point"].pop("others"))
+    assert "/points/0/point: it lacks axes of scenario coexistence" in helpers.refusal(lint.check, file)
 
 
 def test_unlike_points_of_one_run_are_one_reference_and_unlike_runs_are_not():
@@ -139,16 +134,6 @@ def test_a_grid_names_points_by_id_and_a_bandwidth_has_none():
     assert grid.within("flows=8; flows=2", own.places) == (POINTS[0], POINTS[2])
     grid.check("flows=2", [own])
     assert "no zone of cubic has flows=3" in helpers.refusal(grid.check, "flows=3", [own])
-
-
-def test_points_of_one_name_in_two_scenarios_are_asked_about_apart():
-    own = [zone for _, zone in documents.judging("atc25") if zone.algorithm == "cubic" and not zone.of_cells]
-    asked = list(cases._cell_cases([(zone.id.partition("/")[2], zone) for zone in own], "full", "linux-tcp"))
-    assert len(asked) == sum(len(zone.places) for zone in own)
-    assert len({case.name for case in asked}) == len(asked)
-    for case in asked:
-        assert case.question.setting.profile == case.question.rule.zone.profile
-        assert case.question.rule.zone.profile in case.markers
 
 
 def test_zones_of_one_scenario_ask_about_the_same_trials():

@@ -8,7 +8,7 @@ from helpers import measurement
 from conformance.catalogue import documents, references, studies
 from conformance.model.networks.place import Cell
 from conformance.model.studies import outcome, predicted
-from conformance.model.studies.claims import ClaimVerdict, Seen
+from conformance.model.studies.claims import ClaimVerdict, Estimate
 from conformance.model.trials.trial import Outcome
 
 ATC25 = studies.find("atc25-splitting")
@@ -28,9 +28,9 @@ def test_a_zone_s_reference_is_known_of_the_very_setting_it_was_measured_in():
     cell = Cell(50, 20, 2)
     values = documents.zone_of("cubic").intervals[cell].basis.values
     known = KNOWN[of("cubic", cell)]
-    assert known["utilization"] == Seen.of(values)
+    assert known["utilization"] == Estimate.of(values)
     assert known["utilization"].n == len(values) >= 20
-    assert known["lost_pct"] == Seen.of(documents.zone_of("cubic", "loss").intervals[cell].basis.values)
+    assert known["lost_pct"] == Estimate.of(documents.zone_of("cubic", "loss").intervals[cell].basis.values)
 
 
 def test_nothing_is_known_of_other_stacks_profiles_and_paths():
@@ -63,6 +63,6 @@ def test_claims_about_many_cells_are_judged_by_references_where_nothing_was_meas
 
 def test_a_prediction_has_the_bounds_of_what_is_known_of_its_cells():
     one, two = Cell(10, 20, 0), Cell(10, 20, 1)
-    known = {cell: Seen(median=0.5, low=low, high=0.6, n=20) for cell, low in ((one, 0.4), (two, 0.3))}
+    known = {cell: Estimate(median=0.5, low=low, high=0.6, n=20) for cell, low in ((one, 0.4), (two, 0.3))}
     found = predicted.predict("predicted_split", {"path": f"{one.id}+{two.id}"}, {}, known)
     assert math.isclose(found.median, 0.5) and (found.low, found.high, found.n) == (0.3, 0.6, 20)

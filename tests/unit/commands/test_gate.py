@@ -20,7 +20,7 @@ from conformance.commands import blame, compare_clauses, gate, gate_budget, gate
 from conformance.commands.gate import ZoneResult
 from conformance.commands.result import printed
 from conformance.engine import benches, execute, runs
-from conformance.engine.progress import Progress
+from conformance.engine.progress import RunProgress
 from conformance.model.diagnosis import blame as model, feature_table
 from conformance.model.errors import UserError
 from conformance.model.judging import expectation, grid, kinds
@@ -732,7 +732,7 @@ def test_a_violation_whose_repeat_the_budget_cut_fails_and_says_so():
 def test_the_time_that_is_needed_is_that_of_the_undecided_cells():
     budget = gate_budget.Budget("10m")
     cells = [("cubic", helpers.setting(cell)) for cell in SMOKE[:3]]
-    progress = Progress(clock=lambda: 0.0)
+    progress = RunProgress(clock=lambda: 0.0)
     assert budget.needed_s(cells) is None
     progress.expect(cells, 5)
     budget.follow(progress)

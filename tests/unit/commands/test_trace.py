@@ -27,11 +27,11 @@ from conformance.support import schema
 STACK = benches.Choice()
 
 
-def traced(target, choice=STACK, packets_only=True, cell="10mbps-1ms-1pct", profile="atc25", flow=None):
+def traced(target, choice=STACK, packets_only=True, point="10mbps-1ms-1pct", profile="atc25", flow=None):
     found = trace.compute(
         "cubic",
         choice,
-        cell=cell,
+        point=point,
         seed=3,
         profile=profile,
         flow=flow,
@@ -77,7 +77,7 @@ def test_packets_are_captured_and_the_trial_is_the_same(tmp_path):
 
 @pytest.mark.guest
 def test_a_flow_of_a_scenario_is_captured_and_the_trial_is_the_same(tmp_path):
-    status, text = traced(tmp_path / "t", cell="flows=2", profile="fairness", flow="test/1")
+    status, text = traced(tmp_path / "t", point="flows=2", profile="fairness", flow="test/1")
     assert status == 0, text
     found = Measurement.from_json(json.loads((tmp_path / "t" / "measurement.json").read_text()))
     kept = store.Store(tmp_path / "r.jsonl")
@@ -100,13 +100,13 @@ def test_a_flow_of_a_scenario_is_captured_and_the_trial_is_the_same(tmp_path):
 )
 def test_a_flow_that_is_not_there_is_named(tmp_path, flow, words):
     with pytest.raises(UserError, match=words):
-        traced(tmp_path / "t", cell="others=1", profile="coexistence", flow=flow)
+        traced(tmp_path / "t", point="others=1", profile="coexistence", flow=flow)
 
 
 def test_what_has_one_flow_or_needs_two_trials_is_refused(tmp_path):
     assert "there is no flow 'test/1'; choose of test/0" in refusal(traced, tmp_path / "t", flow="test/1")
     with pytest.raises(UserError, match="after-start-up waits for a state"):
-        traced(tmp_path / "t", cell="rate_mbps=5", profile="after-start-up")
+        traced(tmp_path / "t", point="rate_mbps=5", profile="after-start-up")
 
 
 def test_packets_that_no_guest_has_room_for_are_refused_before_the_trial():
@@ -141,7 +141,7 @@ def test_mistakes_are_named(tmp_path):
     (tmp_path / "there" / "file").touch()
     for words, arguments in (
         ("is not empty", {"target": tmp_path / "there"}),
-        ("is not a single cell", {"target": tmp_path / "t", "cell": "10mbps"}),
+        ("is not a single cell", {"target": tmp_path / "t", "point": "10mbps"}),
     ):
         with pytest.raises(UserError, match=words):
             traced(**arguments)

@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from conformance.catalogue import scenarios
 from conformance.engine import benches, runs, work
-from conformance.engine.progress import FIXED_BYTES, Progress
+from conformance.engine.progress import FIXED_BYTES, RunProgress
 from conformance.lab import manifest
 from conformance.lab.room import handfuls
 from conformance.model.errors import UserError
@@ -196,7 +196,7 @@ def made_in(seconds, cell, **host):
 def test_first_estimates_count_starts_and_calibrations_as_often_as_they_come():
     """80 trials of 16 cells on two cores, each of a quarter of a second, take 11 s, not 80 times the first trial."""
     cells = FULL[:16]
-    progress = Progress(threads=2, clock=lambda: 0.0)
+    progress = RunProgress(threads=2, clock=lambda: 0.0)
     progress.expect([("cubic", setting(cell)) for cell in cells], 5)
     progress.one_more(measurement(cell=cells[0]), fresh=False)
     assert progress.remaining_s() is None
@@ -218,7 +218,7 @@ def test_the_first_estimate_is_right_within_a_factor_of_1_5_in_whatever_order(st
     slow_s, fast_s = COSTS[stack]
     costs = {cell: slow_s + (fast_s - slow_s) * (cell.bandwidth_mbps - 10) / (50 - 10) for cell in cells}
     transport = manifest.read(stack).transport
-    progress = Progress(threads=2, fixed_bytes=FIXED_BYTES[transport], clock=lambda: 0.0)
+    progress = RunProgress(threads=2, fixed_bytes=FIXED_BYTES[transport], clock=lambda: 0.0)
     progress.expect([("cubic", setting(cell)) for cell in cells], 5)
     progress.one_more(made_in(costs[cells[0]], cells[0], start_s=start_s, calibration_s=calibration_s), fresh=True)
     progress.one_more(made_in(costs[cells[0]], cells[0]), fresh=True)
@@ -229,7 +229,7 @@ def test_the_first_estimate_is_right_within_a_factor_of_1_5_in_whatever_order(st
 @pytest.mark.parametrize("most", (0.0, 0.3, 0.85))
 def test_the_first_estimate_counts_on_trials_after_looks(most):
     """Up to 0.85 of the trials of the first looks came on top of them in a whole zone (docs/performance.md)."""
-    progress = Progress(threads=2, clock=lambda: 0.0)
+    progress = RunProgress(threads=2, clock=lambda: 0.0)
     (task,) = tasks(FULL[:1], looks=(5, 8))
     progress.expect([("cubic", setting(cell)) for cell in FULL], 5, task.further)
     for _ in range(2):
@@ -267,7 +267,7 @@ def test_the_first_estimate_knows_that_one_trial_of_each_setting_is_not_all(tmp_
 
 def test_an_estimate_sees_that_others_have_the_cores():
     now = [0.0]
-    progress = Progress(threads=4, clock=lambda: now[0])
+    progress = RunProgress(threads=4, clock=lambda: now[0])
     progress.expect([("cubic", setting(cell)) for cell in FULL[:20]], 5)
     for cell in FULL[:10]:
         for _ in range(5):

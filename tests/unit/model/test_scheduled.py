@@ -4,7 +4,6 @@ import dataclasses
 
 import pytest
 
-from conformance.model.emulation import scheduled
 from conformance.model.emulation.scheduled import problems
 from conformance.model.networks.links import Direction, Queue
 from conformance.model.networks.schedule import Change
@@ -157,7 +156,8 @@ def test_of_any_queue_the_limiter_tells_losses_apart_if_nothing_changes(kind):
 def test_a_kernel_that_counted_nothing_says_nothing():
     unknown = {**BEGIN, "out_packets": None}
     assert list(problems(ACKS, OUTAGE, shown(2000, dropped=9), [unknown], 20, False)) == []
-    assert scheduled._last({"qdiscs": []}, 1) is None
+    nothing = {**shown(2000, dropped=9), "qdiscs": [{"kind": "netem", "root": True}]}
+    assert list(problems(ACKS, OUTAGE, nothing, [BEGIN], 20, False)) == []
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from conformance.model.studies import claims
 from conformance.model.studies.claims import (
     Alike,
     ClaimVerdict,
+    Estimate,
     Falls,
     Instance,
     JudgedClaim,
@@ -19,7 +20,6 @@ from conformance.model.studies.claims import (
     NotSeen,
     Order,
     Rises,
-    Seen,
     Within,
 )
 
@@ -35,7 +35,7 @@ RELATIONS = [
 
 def exactly(value):
     """Return what is seen in five trials of this value."""
-    return Seen.of([value] * 5)
+    return Estimate.of([value] * 5)
 
 
 def instance(relation, n):
@@ -48,7 +48,7 @@ def judged(relation, seen):
 
 @given(VALUES)
 def test_fewer_than_five_trials_have_no_bounds(values):
-    seen = Seen.of(values)
+    seen = Estimate.of(values)
     assert math.isinf(seen.low) == math.isinf(seen.high) == (len(values) < 5)
     assert seen.low <= seen.median <= seen.high
 
@@ -57,7 +57,7 @@ def test_fewer_than_five_trials_have_no_bounds(values):
 @given(data=st.data())
 def test_four_trials_decide_nothing(relation, data):
     n = 1 if isinstance(relation, Within) else 3
-    seen = [Seen.of(data.draw(st.lists(st.floats(0.1, 10), min_size=4, max_size=4))) for _ in range(n)]
+    seen = [Estimate.of(data.draw(st.lists(st.floats(0.1, 10), min_size=4, max_size=4))) for _ in range(n)]
     assert judged(relation, seen).verdict is ClaimVerdict.INCONCLUSIVE
 
 
@@ -76,7 +76,7 @@ def test_wider_intervals_only_open_what_was_decided(relation, data):
 @given(FIVE, st.floats(0.1, 1000), st.floats(0.1, 1000))
 def test_within_agrees_with_its_interval(values, one, other):
     low, high = sorted((one, other))
-    seen = Seen.of(values)
+    seen = Estimate.of(values)
     holds = Within(low=low, high=high).holds([seen])
     assert (holds is True) == (low <= seen.low and seen.high <= high)
     assert (holds is False) == (seen.high < low or seen.low > high)
@@ -123,14 +123,14 @@ def test_alike_is_symmetric_and_knows_the_extremes(series, ratio):
 
 
 def test_overlapping_trials_are_open_whatever_their_medians():
-    one, other = Seen.of([1, 2, 3, 4, 5]), Seen.of([4, 5, 6, 7, 8])
+    one, other = Estimate.of([1, 2, 3, 4, 5]), Estimate.of([4, 5, 6, 7, 8])
     for relation in (Order(), Rises(), Falls(), Alike(points=1.5), Alike(ratio=0.5)):
         assert judged(relation, [one, other]).verdict is ClaimVerdict.INCONCLUSIVE
 
 
 def test_wrong_data_differ():
     """No relation reproduces a study that published the opposite of what is measured."""
-    low, high = [Seen.of([v, v + 0.1, v + 0.2, v + 0.3, v + 0.4]) for v in (1.0, 10.0)]
+    low, high = [Estimate.of([v, v + 0.1, v + 0.2, v + 0.3, v + 0.4]) for v in (1.0, 10.0)]
     assert judged(Order(), [high, low]).verdict is ClaimVerdict.REPRODUCED
     for relation in (Order(), Rises(factor=2), Maximum(at=(0,)), Alike(ratio=0.25), Alike(points=1)):
         seen = [low, high] if not isinstance(relation, Rises) else [high, low]
@@ -142,7 +142,7 @@ def test_wrong_data_differ():
 def test_chance_alone_seldom_decides_an_order():
     """With five trials of one distribution on each side, one side is wholly beyond the other in 2 of 252 cases."""
     chance = random.Random(1)
-    found = [Order().holds([Seen.of([chance.random() for _ in range(5)]) for _ in range(2)]) for _ in range(4000)]
+    found = [Order().holds([Estimate.of([chance.random() for _ in range(5)]) for _ in range(2)]) for _ in range(4000)]
     assert found.count(True) + found.count(False) < 4000 * 2 / 252 * 1.7
 
 

@@ -282,7 +282,7 @@ def parsed(command):
     root = click.Context(main, **main.context_settings)  # a command keeps the help option of its first context
     params = named.make_context(words[1], words[2:], parent=root).params
     if words[1] == "trace":
-        return params, documents.profile(params["profile"], Cell.parse(params["cell"]))
+        return params, documents.profile(params["profile"], Cell.parse(params["point"]))
     offload = None if params["offload"] is None else params["offload"] == "on"
     made = documents.profile(
         params["profile"], Cell.parse(params["grid"]), queue=params["queue"], offload=offload,

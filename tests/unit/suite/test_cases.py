@@ -78,6 +78,16 @@ def test_a_baseline_is_of_the_points_that_its_algorithm_asks_for(monkeypatch):
     assert len(names("new", "before.jsonl")) == len(ships.places)
 
 
+def test_points_of_one_name_in_two_scenarios_are_asked_about_apart():
+    own = [zone for _, zone in documents.judging("atc25") if zone.algorithm == "cubic" and not zone.of_cells]
+    ids = {zone.id for zone in own}
+    asked = [case for case in cases.cases(options("")) if case.question.id in ids]
+    assert len({case.name for case in asked}) == len(asked) == sum(len(zone.places) for zone in own)
+    for case in asked:
+        assert case.question.setting.profile == case.question.rule.zone.profile
+        assert case.question.rule.zone.profile in case.markers
+
+
 def test_an_algorithm_alone_leaves_out_points_without_a_measured_margin():
     def bonded(markers, grid=None):
         asked = options(markers)
