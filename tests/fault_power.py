@@ -108,11 +108,11 @@ def of_clause(clause, drawn):
     return status, look
 
 
-def of_kind(drawn, family):
-    """Return the verdict on the kind of spaced losses in trials with these ratios, and after how many it came."""
+def of_kind(rule, drawn, family):
+    """Return the verdict on a kind of cells in trials with these ratios, and after how many of them it came."""
     for look in USUAL_LOOKS:
         rows = zip(*drawn[:look], strict=True)
-        status = SPACED.compare([*rows], [False] * look, family, look < USUAL_LOOKS[-1]).status
+        status = rule.compare([*rows], [False] * look, family, look < USUAL_LOOKS[-1]).status
         if status is not Status.INCONCLUSIVE:
             break
     return status, look
@@ -161,7 +161,7 @@ def main(faults, plays, sessions, first_seed, each, program):
             rows[clause.id] = tried(samples, judged, judged, sessions, chance)
         if KIND in chosen:
             by_trial = [*zip(*ratios(program, fault, seeds), strict=True)]
-            first, repeat = (functools.partial(of_kind, family=family) for family in (FAMILY, 1))
+            first, repeat = (functools.partial(of_kind, SPACED, family=family) for family in (FAMILY, 1))
             rows[KIND] = tried(by_trial, first, repeat, sessions, chance)
         for name, row in rows.items() if each else ():
             soon = sum(row.soon) / sessions
