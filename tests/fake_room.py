@@ -114,6 +114,7 @@ class Adapter:
     """An adapter that offers everything or, if algorithms are named, these."""
 
     name = STACK
+    client = None
 
     def __init__(self, name=None, manifest=None, offers=()):
         self.name, self._offers = name or self.name, offers
