@@ -36,13 +36,17 @@ from conformance.reporting import text
     "--grid",
     default="smoke",
     show_default=True,
-    help="Cells to compare besides features: smoke, 10mbps ..., full, cells separated by commas, or none.",
+    help="Cells to compare besides features: smoke, 10mbps ..., full, cells separated by commas, or none; of a"
+    " scenario, a grid of its points, or a point such as flows=2.",
 )
 @click.option(
     "--profile",
+    "--scenario",
+    "profile",
     help="Compare cells under this profile: queue, offload and so on (default: that of each zone; with --grid, atc25"
-    " for TCP and packets for UDP).",
+    " for TCP and packets for UDP), or points of this scenario, a name or a file, and features of a flow there.",
 )
+@measuring.FLOW
 @click.option("--features/--no-features", default=True, help="Compare what `why` reads from traces (default), or not.")
 @click.option(
     "--changes/--no-changes", default=None,
@@ -88,6 +92,8 @@ def compare(
             "stack", "source", "client", "kernel", "base_source", "first_seed", "trials", "workers", "results",
             "budget",
         )  # fmt: skip
+    scenario = options["profile"] if commands.compare_places.is_scenario(options["profile"]) else None
+    measuring.refuse_without_scenario(scenario, None, options["flow"])
     first, second = (commands.compare_sides.sysctls(given) if given else () for given in (base_sysctl, sysctl))
     chosen = commands.compare.CompareOptions(
         algorithms=algorithms, choice=choice, budget_s=commands.gate_budget.seconds(budget),

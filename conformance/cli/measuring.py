@@ -189,7 +189,7 @@ def run(
     finish(measured, form, text.terminal.show_measured)
 
 
-_FLOW = click.option(
+FLOW = click.option(
     "--flow", metavar="GROUP/N", help="Flow of the scenario to trace (default: the first one of the judged group)."
 )
 _OF_SCENARIO = click.option(
@@ -197,7 +197,8 @@ _OF_SCENARIO = click.option(
 )
 
 
-def _refuse_without_scenario(profile: str | None, point: str | None, flow: str | None) -> None:
+def refuse_without_scenario(profile: str | None, point: str | None, flow: str | None) -> None:
+    """Raise UserError if a point or a flow is given, and no scenario."""
     if profile is None and (point or flow):
         raise UserError("POINT and --flow are of a scenario", "name it with --scenario")
 
@@ -207,7 +208,7 @@ def _refuse_without_scenario(profile: str | None, point: str | None, flow: str |
 @click.argument("point", required=False)
 @with_choice(*_ALL)
 @_OF_SCENARIO
-@_FLOW
+@FLOW
 @trials(3)
 @FIRST_SEED
 @with_means()
@@ -220,7 +221,7 @@ def identify(
 
     The answer includes the version, as in bbrv3.
     """
-    _refuse_without_scenario(profile, point, flow)
+    refuse_without_scenario(profile, point, flow)
     if profile is not None:
         traced = commands.identify.of_flow(
             algorithm, choice, means, point=point or "", profile=profile, flow=flow, **options
@@ -321,7 +322,7 @@ def matrix(
     "profile",
     help="Scenario or profile of POINT, such as flows=4 or 10mbps-20ms-1pct (default: atc25 for TCP, packets for UDP).",
 )
-@_FLOW
+@FLOW
 @click.option(
     "--packets-only",
     is_flag=True,
@@ -346,7 +347,7 @@ def trace(choice: Choice, algorithm: str, point: str | None, form: str, **option
 @click.argument("point", required=False)
 @with_choice(*_ALL)
 @_OF_SCENARIO
-@_FLOW
+@FLOW
 @trials(3, "Traces of each cell; in cells without random loss only one, unless the algorithm is BBR.")
 @click.option(
     "--first-seed", default=1, show_default=True, type=SEED,
@@ -368,7 +369,7 @@ def why(
 
     Traces the stack and Linux TCP, compares them, and lists suspects with evidence.
     """
-    _refuse_without_scenario(profile, point, flow)
+    refuse_without_scenario(profile, point, flow)
     explained = commands.why.compute(
         algorithm, choice, target=target, notes=notes(form), point=point, profile=profile, flow=flow,
         changes=point is None if changes is None else changes, **options,

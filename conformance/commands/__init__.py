@@ -7,8 +7,18 @@ from conformance.support import lazy
 
 if TYPE_CHECKING:  # what the command line names
     # isort: off
-    from conformance.commands import adapter_check, adapter_new, bench, bugs, clause, compare, compare_sides, cross
-    from conformance.commands import doctor, document_check, document_play, expect, export, false_alarms, fidelity
+    from conformance.commands import adapter_check, adapter_new, bench, bugs, clause, compare, compare_places
+    from conformance.commands import (
+        compare_sides,
+        cross,
+        doctor,
+        document_check,
+        document_play,
+        expect,
+        export,
+        false_alarms,
+        fidelity,
+    )
     from conformance.commands import gate, gate_budget, identify, inventory, matrix, merge, mutants, proxy_check
     from conformance.commands import record, run, scenario, search, split_accuracy, split_analyze, split_measure
     from conformance.commands import study, trace, tracing, why, zones

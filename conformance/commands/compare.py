@@ -23,24 +23,26 @@ import pathlib
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from conformance.catalogue import documents, scenarios
+from conformance.catalogue import documents
 from conformance.commands import (
     compare_clauses,
     compare_features,
     compare_measured,
+    compare_places,
     compare_result,
     compare_shares,
     compare_sides,
-    gate_order,
-    tracing,
 )
 from conformance.commands.compare_measured import MeasuredSide, TrialCost
+from conformance.commands.compare_places import ComparedPlaces
 from conformance.commands.compare_result import ROLES, ComparedSide, Comparison, Further, LeftOut
 from conformance.commands.compare_shares import TrialEnds
 from conformance.commands.compare_sides import Results, Stack
 from conformance.commands.result import printed
+from conformance.commands.tracing import TracedPlace
 from conformance.engine import runs
 from conformance.engine.benches import Choice, Means
+from conformance.lab import job
 from conformance.model.diagnosis import by_trial, feature_table
 from conformance.model.diagnosis.feature_table import Feature
 from conformance.model.errors import UserError
@@ -49,12 +51,13 @@ from conformance.model.judging.question import Key
 from conformance.model.metrics.metric import Metric
 from conformance.model.metrics.table import METRICS, named
 from conformance.model.networks import events
-from conformance.model.networks.place import Cell, Point
+from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Compared, Movement, Quantity, Values
 from conformance.model.trials.trial import Measurement, Scheme
 from conformance.reporting.text import compare as compare_text
+from conformance.results.features import Features
 from conformance.support import extras, files
 from conformance.support.console import count, duration
 
@@ -66,8 +69,9 @@ _MOST_TRIALS = 100
 class CompareOptions:
     """What to compare, and how. `trials` None: as few as can show that one quantity moved.
 
-    `margin`: see Comparison; None stands for the default if the sides are two kernels. `profile` None: that of each
-    cell's zone.
+    `margin`: see Comparison; None stands for the default if the sides are two kernels. `profile`: a profile, or a
+    scenario whose points are compared; None: that of each cell's zone. `flow`: the GROUP/N whose features are compared
+    there, None for the judged group's first.
     """
 
     algorithms: Sequence[str]
@@ -78,6 +82,7 @@ class CompareOptions:
     sysctls: tuple[compare_sides.Sysctls, compare_sides.Sysctls] = ((), ())
     grid: str = grids.SMOKE
     profile: str | None = None
+    flow: str | None = None
     features: bool = True
     #: whether networks and applications that change are compared; None: if features are, and it is not about kernels
     changes: bool | None = None
@@ -118,14 +123,17 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: CompareOptio
     same = tuple(a for a, (x, y) in schemes.items() if compare_sides.one_build(x, y) and compare_sides.alike(*both))
     differing = [algorithm for algorithm in algorithms if algorithm not in same]
     margin = _margin(both, [schemes[algorithm] for algorithm in differing], options)
-    chosen = {algorithm: _chosen(both, algorithm, options.grid, options.profile) for algorithm in differing}
+    chosen = {
+        algorithm: compare_places.chosen(both, algorithm, options.grid, options.profile, options.features, options.flow)
+        for algorithm in differing
+    }
     clauses = options.clauses or all(isinstance(side, Results) for side in both)
     changes = {algorithm: _changes(both, algorithm, options, margin) for algorithm in differing}
     keys = {algorithm: [*chose.keys, *changes[algorithm]] for algorithm, chose in chosen.items()}
     # Each place may add a share of failures or timeouts to the family.
     family = sum(
         sum(len(shown(both, key, options.matters, clauses)) + 1 for key in keys[a])
-        + options.features * (len(by_trial.told(a)) + len(feature_table.cells(a)))
+        + sum(len(place.features(a)) + 1 for place in chosen[a].traced.values())
         for a in differing
     )
     trials = options.trials or max(comparison.fewest_trials(family), comparison.FIRST_LOOK)
@@ -155,7 +163,7 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: CompareOptio
         if base.labs(algorithm) != head.labs(algorithm):
             work.lacking.append(f"{algorithm}: the sides are from two labs, so what moved may be due to the emulator")
         work.lacking += chosen[algorithm].lacking
-    work.compare({algorithm: chosen[algorithm].keys for algorithm in differing})
+    work.compare(chosen)
     # What files hold was measured before anything was planned.
     family = max(family if measures else 0, len(work.values))
     compared = tuple(comparison.largest_first(comparison.compare(work.values, family=family)))
@@ -189,8 +197,9 @@ def _changes(
     both: tuple[Stack | Results, Stack | Results], algorithm: str, options: CompareOptions, margin: float | None
 ) -> list[Key]:
     """Return the settings of networks that change in which both sides are compared. Raises UserError."""
-    # Of two kernels, it is asked whether cells come out alike.
-    wanted = options.features and margin is None if options.changes is None else options.changes
+    # Of two kernels, it is asked whether cells come out alike, and of a scenario, what happens at its points.
+    usual = options.features and margin is None and not compare_places.is_scenario(options.profile)
+    wanted = usual if options.changes is None else options.changes
     held = [set(side.measured(algorithm)) for side in both if isinstance(side, Results)]
     events = compare_clauses.changing(algorithm) if wanted else []
     transports = {side.bench.adapter.manifest.transport for side in both if isinstance(side, Stack)}
@@ -238,7 +247,7 @@ def _margin(
     asked but --margin is given.
     """
     kernels = compare_sides.on_two_kernels(both, schemes)
-    if kernels and options.grid != NO_CELLS:
+    if kernels and options.grid != compare_places.NO_CELLS:
         return compare_result.MARGIN if options.margin is None else options.margin
     if options.margin is not None and schemes:
         what = "no cells are compared" if kernels else "these sides are not one build on two kernels"
@@ -246,85 +255,12 @@ def _margin(
     return None
 
 
-#: the --grid without cells, with which only features are compared
-NO_CELLS = "none"
-#: the cells for an algorithm without zones: one without loss, one with a little, one with more
-_WITHOUT_ZONES = (Cell(10, 20, 0), Cell(10, 20, 1), Cell(10, 60, 2))
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedSettings:
-    """The settings in which an algorithm is compared; `lacking`: sentences about what is not compared."""
-
-    keys: list[Key]
-    lacking: list[str]
-
-
-def _chosen(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: str | None) -> ComparedSettings:
-    """Return the settings in which an algorithm is compared; if a side is a results file, those that it holds.
-
-    `grid` and `profile` are the values of --grid and --profile; `profile` None stands for that of each zone. Raises
-    UserError.
-    """
-    if grid == NO_CELLS:
-        return ComparedSettings(keys=[], lacking=[])
-    if any(isinstance(side, Results) for side in both):
-        return _held(both, algorithm, grid, profile)
-    usual, *others = dict.fromkeys(side.bench.profile for side in both if isinstance(side, Stack))
-    if others:
-        raise UserError("one stack runs over TCP, the other over UDP", "compare two builds of one stack")
-    if grid != grids.SMOKE:
-        settings = [scenarios.setting(named, place) for named, place in _named(grid, profile or usual)]
-        return ComparedSettings(keys=[(algorithm, setting) for setting in settings], lacking=[])
-    zones = [zone for _, zone in documents.judging(usual) if zone.algorithm == algorithm]
-    # The places that tell most come first, so that a budget that ends early leaves out the others.
-    ranked = gate_order.order({algorithm: zones}, [zone for _, zone in documents.judging(usual)], grids.SMOKE).work
-    settings = list(dict.fromkeys(setting for _, setting in ranked))
-    if profile is not None:  # at the same cells; points of scenarios are none
-        cells = dict.fromkeys(setting.point for setting in settings if isinstance(setting.point, Cell))
-        settings = [documents.profile(profile, cell) for cell in cells]
-    settings = settings or [documents.profile(profile or usual, cell) for cell in _WITHOUT_ZONES]
-    return ComparedSettings(keys=[(algorithm, setting) for setting in settings], lacking=[])
-
-
-def _held(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: str | None) -> ComparedSettings:
-    """Return the settings that all files hold, as far as they are asked for."""
-    held = [side.measured(algorithm) for side in both if isinstance(side, Results)]
-    everywhere = [key for key in held[0] if all(key in other for other in held)]
-    keys = [key for key in everywhere if not key[1].segments]
-    lacking = []
-    if paths := len(everywhere) - len(keys):
-        lacking.append(f"{algorithm}: {count(paths, 'split path')} not compared")
-    if alone := sum(len(of) for of in held) - len(held) * len(everywhere):
-        lacking.append(f"{algorithm}: {count(alone, 'place')} not compared, because only one file has results there")
-    if grid not in (grids.SMOKE, grids.FULL):
-        wanted = {_under(named, place) for named, place in _named(grid, "")}
-        keys = [key for key in keys if _under(key[1].profile, key[1].point) in wanted]
-    if profile is not None:
-        keys = [key for key in keys if key[1].profile == profile]
-    return ComparedSettings(keys=keys, lacking=lacking)
-
-
-def _under(profile: str, place: Point) -> tuple[str | None, Point]:
-    """Return a place under its scenario; a cell under None, as cells match under any profile that the files hold."""
-    return None if isinstance(place, Cell) else profile, place
-
-
-def _named(grid: str, profile: str) -> list[tuple[str, Point]]:
-    """Return [(profile, place)] of a grid's cells, or of the cells or points of a zone's id. Raises UserError."""
-    if "/" in grid:
-        zone = documents.zone(documents.shipped_path(grid))
-        if not zone.of_cells:
-            return [(zone.profile, point) for point in zone.intervals]
-    return [(profile, cell) for cell in documents.cells(grid)]
-
-
 #: places that both sides are looked at in, or get all trials in, before the next ones, so that a budget that ends
 #: leaves no side far behind; the part of a budget after which nothing is looked at while the sides differ elsewhere
 _LOOKS_AT_A_TIME, _PLACES_AT_A_TIME, _LOOKS_SHARE = 4, 2, 0.5
 #: (algorithm, profile, place)
 Where = tuple[str, str, Point]
-#: a place to measure: (algorithm, Setting), or (algorithm, name of a cell that is traced)
+#: a place to measure: (algorithm, Setting), or (algorithm, name of a place that is traced)
 Spot = tuple[str, Setting | str]
 
 
@@ -354,6 +290,8 @@ class ComparisonWork:
     #: how many trials of each side were made of what not all may show
     tried: dict[Quantity, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     one_sided: list[tuple[Quantity, str]] = dataclasses.field(default_factory=list)
+    #: where features are read, {algorithm: {name: place}}
+    places: dict[str, Mapping[str, TracedPlace]] = dataclasses.field(default_factory=dict)
     #: {algorithm: {role: its features}}, and those of trials that failed
     traced: dict[str, dict[str, compare_features.SideSamples]] = dataclasses.field(default_factory=dict)
     failed: dict[str, dict[str, compare_features.FailedSeeds]] = dataclasses.field(default_factory=dict)
@@ -375,33 +313,36 @@ class ComparisonWork:
     never: dict[str, str] = dataclasses.field(default_factory=lambda: dict.fromkeys(events.EVENTS, ""))
     spent: TrialCost = dataclasses.field(default_factory=TrialCost)
 
-    def compare(self, cells: Mapping[str, Sequence[Key]]) -> None:
-        """Measure the sides within the budget, and collect their values: {algorithm: settings} besides `changes`.
+    def compare(self, chosen: Mapping[str, ComparedPlaces]) -> None:
+        """Measure the sides within the budget, and collect their values: {algorithm: places} besides `changes`.
 
         Raises UserError.
         """
-        settings = dict.fromkeys((*self.changes, *itertools.chain.from_iterable(cells.values())))
-        self._measure(list(settings), list(cells))
-        for algorithm, steady in cells.items():
+        self.places = {algorithm: of.traced for algorithm, of in chosen.items()}
+        keys = dict.fromkeys((*self.changes, *itertools.chain.from_iterable(of.keys for of in chosen.values())))
+        self._measure(list(keys))
+        for algorithm, of in chosen.items():
             changing = [key for key in self.changes if key[0] == algorithm]
             ends: EndsByPlace = {}
             self._features(algorithm, ends)
             self._networks(changing, ends, self.unmeasured)
             is_needed = self.options.grid != grids.SMOKE or not (self._is_alike(algorithm) and changing)
-            self._networks(steady, ends, self.unmeasured if is_needed else self.rest)
+            self._networks(of.keys, ends, self.unmeasured if is_needed else self.rest)
             for where, here in ends.items():
                 self._add(compare_shares.of_place(*where, compare_shares.together(here)), where not in self.begun)
             self._add(compare_shares.of_all_places(algorithm, list(itertools.chain.from_iterable(ends.values()))))
 
-    def _measure(self, settings: Sequence[Key], algorithms: Sequence[str]) -> None:
+    def _measure(self, waiting: list[Key]) -> None:
         """Look at everything with few trials, and make all trials where the sides differ, most telling first.
 
         Looks take a part of the budget, unless nothing differs. What does not differ in value, but in packets, is last.
         """
-        for algorithm in algorithms if self.options.features else ():
-            self._trace(algorithm, feature_table.cells(algorithm), self._few)
+        for algorithm, places in self.places.items():
+            # Points of a scenario share no guest.
+            alone = [[name] for name, place in places.items() if place.of is not None]
+            for names in alone or [list(places)] if places else ():
+                self._trace(algorithm, names, self._few)
         looks_end_s = self.began_s + _LOOKS_SHARE * (self.ends_s - self.began_s)
-        waiting = list(settings)
         while (waiting or self.open) and self._measures and time.monotonic() < self.ends_s:
             ranked = sorted(self.open, key=self.open.__getitem__, reverse=True)
             differing = [spot for spot in ranked if self.open[spot] > NOTHING]
@@ -431,73 +372,89 @@ class ComparisonWork:
     def _measures(self) -> bool:
         return any(isinstance(side, Stack) for side in self.both)
 
-    def _trace(self, algorithm: str, cells: Sequence[str], seeds: range) -> None:
-        """Trace trials of some cells on both sides, in the time that is left."""
+    def _trace(self, algorithm: str, names: Sequence[str], seeds: range) -> None:
+        """Trace trials of some places on both sides, in the time that is left: all in cells, or of one flow."""
         stacks = {role: s.bench for role, s in zip(ROLES, self.both, strict=True) if isinstance(s, Stack)}
         given = {role: s.traits(algorithm) for role, s in zip(ROLES, self.both, strict=True) if isinstance(s, Results)}
         without = [s.given for s in self.both if isinstance(s, Results) and not s.traits(algorithm)]
         if without:
             self.lacking.append(f"{' and '.join(without)}: no features of {algorithm}, so none are compared")
             return
+        places = {name: self.places[algorithm][name] for name in names}
         under = {
-            role: {name: side.under(setting) for name, setting in tracing.settings().items()}
+            role: {name: side.under(place.setting) for name, place in places.items()}
             for role, side in zip(ROLES, self.both, strict=True)
             if isinstance(side, Stack)
         }
         sides, failed, problems = compare_features.both(
-            stacks, given, algorithm, dict.fromkeys(cells, seeds), self.means, self._ends_s, under=under,
-            spent=self.spent, failed=self.failed.get(algorithm, {}),
+            stacks, given, algorithm, dict.fromkeys(names, seeds), self.means, self._ends_s, under=under,
+            spent=self.spent, failed=self.failed.get(algorithm, {}), places=places, kept=self._kept,
         )  # fmt: skip
         self.problems += [problem for problem in problems if problem not in self.problems]
         self.failed[algorithm] = failed
         before = self.traced.get(algorithm, {})
         self.traced[algorithm] = {role: {**before.get(role, {}), **sides[role]} for role in ROLES}
         in_time = time.monotonic() < self.ends_s
-        for cell in cells:
-            spot = algorithm, cell
+        for name in names:
+            spot = algorithm, name
             self.open.pop(spot, None)
             if not self._is_traced(spot):
                 continue
-            is_alike = compare_features.alike(self.traced[algorithm], cell)
+            is_alike = compare_features.alike(self.traced[algorithm], name)
             if is_alike or not stacks or (in_time and seeds == self.seeds):
                 self.complete.add(spot)
             elif seeds != self.seeds:
-                features = [feature for feature in by_trial.told(algorithm) if feature.cell == cell]
-                rows = [self._row(algorithm, feature) for feature in features]
+                rows = [self._row(spot, feature) for feature in places[name].features(algorithm)]
                 self.open[spot] = telling(rows, self._traced_ends(spot))
+
+    @functools.cached_property
+    def _kept(self) -> Features:
+        """The features of trials that were traced before.
+
+        Those of a scenario's flows are not kept beside the results, where nothing says which flow it was.
+        """
+        flows = [place for places in self.places.values() for place in places.values() if place.of is not None]
+        return Features(None if flows else self.means.results)
 
     def _is_alike(self, algorithm: str) -> bool:
         """Return whether the features of an algorithm are the same on both sides."""
-        sides, cells = self.traced.get(algorithm), feature_table.cells(algorithm)
-        return sides is not None and all(compare_features.alike(sides, cell) for cell in cells)
+        sides, names = self.traced.get(algorithm), self.places[algorithm]
+        return sides is not None and all(compare_features.alike(sides, name) for name in names)
 
     def _is_traced(self, spot: tuple[str, str]) -> bool:
-        """Return whether each side that is measured has a trial of a traced cell, if only one that failed."""
-        algorithm, cell = spot
+        """Return whether each side that is measured has a trial of a traced place, if only one that failed."""
+        algorithm, name = spot
         return all(
-            self.traced[algorithm][role].get(cell) or self.failed[algorithm][role].get(cell)
+            self.traced[algorithm][role].get(name) or self.failed[algorithm][role].get(name)
             for role, side in zip(ROLES, self.both, strict=True)
             if isinstance(side, Stack)
         )
 
     def _traced_ends(self, spot: tuple[str, str]) -> compare_shares.Ends:
-        algorithm, cell = spot
-        failed = [self.failed[algorithm][role].get(cell, {}) for role in ROLES]
-        traced = [self.traced[algorithm][role].get(cell, {}) for role in ROLES]
+        algorithm, name = spot
+        failed = [self.failed[algorithm][role].get(name, {}) for role in ROLES]
+        traced = [self.traced[algorithm][role].get(name, {}) for role in ROLES]
         base, head = (TrialEnds(seeds={*a, *b}, failed=a) for a, b in zip(failed, traced, strict=True))
         return base, head
 
-    def _row(self, algorithm: str, feature: Feature) -> "Row":
+    def _row(self, spot: tuple[str, str], feature: Feature) -> "Row":
         """Return what the traces of both sides show of a feature.
 
-        While its cell lacks trials, or the cell that it is divided by, the first ones alone count on both sides.
+        While its place lacks trials, or the cell that it is divided by, the first ones alone count on both sides.
         """
-        cells = {feature.cell, feature_table.FEW} if feature.of_kept else {feature.cell}
-        is_complete = all((algorithm, cell) in self.complete for cell in cells)
+        algorithm, name = spot
+        place = self.places[algorithm][name]
+        needed = {name, feature_table.FEW} if feature.of_kept and place.of is None else {name}
+        is_complete = all((algorithm, of) in self.complete for of in needed)
         levelled = compare_features.level(self.traced[algorithm])
-        sides = [levelled[role] if is_complete else self._first_traced(levelled[role]) for role in ROLES]
+        sides = [
+            {self.places[algorithm][of].cell: side[of] for of in needed if of in side}
+            for side in (levelled[role] if is_complete else self._first_traced(levelled[role]) for role in ROLES)
+        ]
         return Row(
-            quantity=by_trial.quantity(feature, algorithm, self.options.matters),
+            quantity=by_trial.quantity(
+                feature, algorithm, self.options.matters, place.setting.point, place.setting.profile
+            ),
             values=(by_trial.values(feature, sides[0]), by_trial.values(feature, sides[1])),
             showing=[by_trial.seeds(feature, side) for side in sides],
             tried=[side.get(feature.cell, ()) for side in sides],
@@ -505,24 +462,23 @@ class ComparisonWork:
         )  # fmt: skip
 
     def _first_traced(self, side: compare_features.SideSamples) -> compare_features.SideSamples:
-        """Return the first trials of each cell of a side; all that it has if none of these is among them."""
-        return {cell: {seed: of[seed] for seed in self._few if seed in of} or of for cell, of in side.items()}
+        """Return the first trials of each place of a side; all that it has if none of these is among them."""
+        return {name: {seed: of[seed] for seed in self._few if seed in of} or of for name, of in side.items()}
 
     def _features(self, algorithm: str, ends: "EndsByPlace") -> None:
         """Collect the values of an algorithm's features."""
         if algorithm not in self.traced:
             return
-        for cell in feature_table.cells(algorithm):
-            spot, place = (algorithm, cell), feature_table.CELLS[cell][0]
-            where = algorithm, feature_table.PROFILE, place
+        for name, place in self.places[algorithm].items():
+            spot, where = (algorithm, name), (algorithm, place.setting.profile, place.setting.point)
             if all(isinstance(side, Stack) for side in self.both):  # a file keeps no traces that failed
                 ends.setdefault(where, []).append(self._traced_ends(spot))
             if not self.problems and not self._is_traced(spot):
                 self.unmeasured.append(where)
             elif self._is_traced(spot) and spot not in self.complete:
                 self.begun.append(where)
-        for feature in by_trial.told(algorithm):
-            self._keep(self._row(algorithm, feature))
+            for feature in place.features(algorithm):
+                self._keep(self._row(spot, feature))
 
     def _make(self, work: Sequence[Key], seeds: range) -> None:
         """Make trials of some settings on both sides, in the time that is left."""
@@ -705,13 +661,18 @@ def shown(
         compare_measured.quantity(metric, algorithm, setting.profile, setting.point, matters): functools.partial(
             compare_measured.values, metric
         )
-        for metric in _metrics(both, setting.profile)
+        for metric in _metrics(both, setting)
     }
 
 
-def _metrics(both: Sequence[Stack | Results], profile: str) -> list[Metric]:
-    """Return the metrics of all zones under a profile, whether or not the algorithm has zones."""
+#: what is compared where no zone says what to look at: of a transfer alone, and of flows that share a network
+_OF_TRANSFER, _OF_FLOWS = ("utilization", "lost_pct"), ("flow_goodput_mbps", "share", "link_utilization")
+
+
+def _metrics(both: Sequence[Stack | Results], setting: Setting) -> list[Metric]:
+    """Return the metrics of all zones under a setting's profile, whether or not the algorithm has zones."""
     profiles = {side.bench.profile for side in both if isinstance(side, Stack)} or set(documents.PROFILES.values())
-    kinds = {kind for usual in profiles for kind, under in documents.kinds(usual).items() if under == profile}
-    names = {documents.metric_of(kind) for kind in kinds} or {"utilization", "lost_pct"}
+    kinds = {kind for usual in profiles for kind, under in documents.kinds(usual).items() if under == setting.profile}
+    names = {documents.metric_of(kind) for kind in kinds}
+    names |= set(() if names else _OF_TRANSFER if job.is_detailed(setting) else _OF_FLOWS)
     return [named(name) for name in METRICS if name in names]

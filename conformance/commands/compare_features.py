@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from conformance.commands import compare_clauses, compare_measured, tracing
 from conformance.commands.compare_measured import TrialCost
+from conformance.commands.tracing import TracedPlace
 from conformance.engine import runs
 from conformance.engine.benches import Bench, Means
-from conformance.model.diagnosis import by_trial
-from conformance.model.diagnosis.feature_table import CELLS, cells
+from conformance.model.diagnosis import by_trial, feature_table
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.groups import grouped
 from conformance.model.networks.setting import Setting
@@ -33,21 +33,24 @@ def both(
     benches: Mapping[str, Bench], given: Mapping[str, SideSamples], algorithm: str, plan: tracing.SeedsByCell,
     means: Means, ends_s: float | None = None, *,
     under: Mapping[str, Under] = types.MappingProxyType({}), spent: TrialCost | None = None,
-    failed: Mapping[str, FailedSeeds] = types.MappingProxyType({}),
+    failed: Mapping[str, FailedSeeds] = types.MappingProxyType({}), places: Mapping[str, TracedPlace] | None = None,
+    kept: Features | None = None,
 ) -> tuple[dict[str, SideSamples], dict[str, FailedSeeds], list[str]]:  # fmt: skip
     """Return ({role: SideSamples}, {role: FailedSeeds}, problems as sentences) of a plan, also for roles in `given`.
 
     Sides in `given` were read from files and are not traced. A single role is traced for later comparisons. Nothing is
     traced after `ends_s`, a time of time.monotonic(). `under`: {role: {cell's name: Setting}} of roles that are not
     traced in tracing.settings(). What is traced is added to `spent`. `failed`: the trials of which it is known already,
-    which are not traced again. Raises UserError.
+    which are not traced again. `places`: {name in the plan: where that is}, by default the telling cells; at a point of
+    a scenario, all are of one flow. `kept`: what was traced before, by default beside the results. Raises UserError.
     """
-    kept = Features(str(means.results))
+    kept, places = kept or Features(means.results), places or tracing.telling_places()
     failed_by_role: dict[str, FailedSeeds] = {
         role: {cell: dict(of) for cell, of in failed.get(role, {}).items()} for role in (*benches, *given)
     }
-    under = dict.fromkeys(benches, tracing.settings()) | dict(under)
-    problems = _trace(benches, plan, under, algorithm, kept, means, ends_s, spent or TrialCost(), failed_by_role)
+    under = {role: {name: place.setting for name, place in places.items()} for role in benches} | dict(under)
+    spent = spent or TrialCost()
+    problems = _trace(benches, plan, under, places, algorithm, kept, means, ends_s, spent, failed_by_role)
     traced = {role: _stored(bench, algorithm, plan, under[role], kept) for role, bench in benches.items()}
     return {**given, **traced}, failed_by_role, list(dict.fromkeys(problems))
 
@@ -58,7 +61,7 @@ def level(sides: Mapping[str, SideSamples]) -> dict[str, SideSamples]:
     One side may have more trials, from an earlier comparison. Readings of all its trials together would then differ.
     """
     levelled = {role: dict(side) for role, side in sides.items()}
-    for cell in CELLS:
+    for cell in next(iter(sides.values())):
         if alike(sides, cell):
             common = sorted(set.intersection(*(set(side[cell]) for side in sides.values())))
             for role, side in sides.items():
@@ -78,8 +81,9 @@ def alike(sides: Mapping[str, SideSamples], cell: str) -> bool:
 
 
 def _trace(
-    benches: Mapping[str, Bench], plan: tracing.SeedsByCell, under: Mapping[str, Under], algorithm: str,
-    kept: Features, means: Means, ends_s: float | None, spent: TrialCost, failed: Mapping[str, FailedSeeds],
+    benches: Mapping[str, Bench], plan: tracing.SeedsByCell, under: Mapping[str, Under],
+    places: Mapping[str, TracedPlace], algorithm: str, kept: Features, means: Means, ends_s: float | None,
+    spent: TrialCost, failed: Mapping[str, FailedSeeds],
 ) -> list[str]:  # fmt: skip
     """Trace the planned trials that are not kept yet, and keep their features; return problems as sentences.
 
@@ -100,18 +104,21 @@ def _trace(
     total = sum(len(of) for lacking in missing.values() for of in lacking.values())
     if not total or (left_s is not None and left_s <= 0):
         return []
-    names = {setting.cell: name for name, setting in tracing.settings().items()}
+    names = {setting: name for settings in under.values() for name, setting in settings.items()}
 
     def keep(trial: Trial, flow: Flow) -> None:
-        cell = names[trial.setting.cell]
+        cell = places[names[trial.setting]].cell
         kept.add(TrialFeatures(trial=trial, cell=cell, sampled=by_trial.sampled(cell, flow)))
-        kept_bar.advance(f"{roles[trial.key]} at {trial.setting.cell.id}, seed {trial.seed}")
+        kept_bar.advance(f"{roles[trial.key]} at {trial.setting.id}, seed {trial.seed}")
 
     began_s = time.monotonic()
     with means.notes.bar("tracing", total=total, unit="traces", budget_s=left_s) as kept_bar:
         kept_bar.stage(f"starting a guest for {' and one for '.join(missing)}")
         schemes = {role: (benches[role], algorithm) for role in missing}
-        traced = tracing.traced_all(schemes, missing, workers=means.workers, budget_s=left_s, on_flow=keep, under=under)
+        traced = tracing.traced_all(
+            schemes, missing, workers=means.workers, budget_s=left_s, on_flow=keep, under=under,
+            of=places[next(iter(plan))].of,
+        )  # fmt: skip
     for name, scheme in traced.items():
         for cell, of in scheme.failed.items():
             failed[name].setdefault(cell, {}).update(of)
@@ -133,7 +140,7 @@ def _stored(bench: Bench, algorithm: str, plan: tracing.SeedsByCell, under: Unde
 
 
 def _trials(bench: Bench, algorithm: str, plan: tracing.SeedsByCell, under: Under) -> dict[str, list[Trial]]:
-    return {cell: bench.trials(algorithm, under[cell], seeds) for cell, seeds in plan.items() if cell in CELLS}
+    return {cell: bench.trials(algorithm, under[cell], seeds) for cell, seeds in plan.items()}
 
 
 def side_of(trial_features: Sequence[TrialFeatures]) -> SideSamples:
@@ -151,7 +158,9 @@ def record(bench: Bench, algorithm: str, means: Means, budget_s: float | None, f
     of_events = sum(len(compare_clauses.readings(key, comparison.MATTERS, with_clauses=False)) for key in events)
     seeds = runs.seeds(comparison.fewest_trials(len(by_trial.told(algorithm)) + of_events), first_seed)
     ends_s = None if budget_s is None else time.monotonic() + budget_s
-    _, _, problems = both({"head": bench}, {}, algorithm, dict.fromkeys(cells(algorithm), seeds), means, ends_s)
+    _, _, problems = both(
+        {"head": bench}, {}, algorithm, dict.fromkeys(feature_table.cells(algorithm), seeds), means, ends_s
+    )
     left_s = None if ends_s is None else max(ends_s - time.monotonic(), 0)
     compare_measured.measured(bench, events, seeds, means, left_s, "head", TrialCost())
     for problem in problems:

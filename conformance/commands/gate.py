@@ -20,7 +20,7 @@ from conformance.catalogue import (
 )
 from conformance.catalogue.baseline import Baseline
 from conformance.catalogue.questions import zone_questions
-from conformance.commands import blame, compare, compare_features, compare_sides, gate_order, tracing
+from conformance.commands import blame, compare, compare_features, compare_places, compare_sides, gate_order, tracing
 from conformance.commands.blame import Violation
 from conformance.commands.clause import JudgedClauseRecord, finding_record, questions_about
 from conformance.commands.compare_result import Comparison
@@ -513,7 +513,7 @@ def _features(
     if not algorithms:
         return None
     chosen = compare.CompareOptions(
-        algorithms=algorithms, choice=options.choice, grid=compare.NO_CELLS,
+        algorithms=algorithms, choice=options.choice, grid=compare_places.NO_CELLS,
         budget_s=None if budget_s is None else budget_s / 2, first_seed=options.first_seed,
     )  # fmt: skip
     here = dataclasses.replace(means, executor=None)

@@ -16,7 +16,8 @@ from conformance.commands import trace
 from conformance.engine.benches import Bench
 from conformance.lab import captures as captured_at, job, virtual
 from conformance.lab.captures import PROTOCOLS, Captures
-from conformance.model.diagnosis import feature_table, flow as flows, pcap
+from conformance.model.diagnosis import by_trial, feature_table, flow as flows, pcap
+from conformance.model.diagnosis.feature_table import Feature
 from conformance.model.errors import UserError
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial
@@ -34,6 +35,24 @@ _HEADER_BYTES = {6: 66, 17: 72}
 def captures(under: Mapping[str, Setting] | None = None) -> Captures:
     """Return the Captures of the telling cells, or of `under`, which all have one topology. Raises UserError."""
     return captured_at.captures_of(next(iter((under or settings()).values())))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class TracedPlace:
+    """Where features are read from traces; `cell`: the name of the telling cell that it is, or is like.
+
+    `of`: the flow that is traced at a point of a scenario; None in a cell.
+    """
+
+    cell: str
+    setting: Setting
+    of: job.FlowOf | None = None
+
+    def features(self, algorithm: str) -> list[Feature]:
+        """Return the features of an algorithm that are read there; at a point alone, none that another place scales."""
+        if self.of is not None:
+            return feature_table.readable(self.cell, algorithm)
+        return [feature for feature in by_trial.told(algorithm) if feature.cell == self.cell]
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -190,6 +209,11 @@ def settings() -> dict[str, Setting]:
         name: documents.profile(feature_table.PROFILE, cell, transfer_s=transfer_s)
         for name, (cell, transfer_s) in feature_table.CELLS.items()
     }
+
+
+def telling_places() -> dict[str, TracedPlace]:
+    """Return {cell's name: TracedPlace} of the telling cells. Raises UserError."""
+    return {name: TracedPlace(cell=name, setting=setting) for name, setting in settings().items()}
 
 
 def at_point(profile: str, point: str, flow: str | None) -> tuple[dict[str, Setting], job.FlowOf]:

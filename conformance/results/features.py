@@ -138,12 +138,16 @@ def copy(results: pathlib.Path | str, to: pathlib.Path | str, schemes: Collectio
 
 
 class Features:
-    """The features of a results file, to read and to add to. Safe for threads and for processes."""
+    """The features of a results file, to read and to add to; without a file, of this process alone.
 
-    def __init__(self, results: pathlib.Path | str) -> None:
-        self.path = beside(results)
+    Safe for threads and for processes.
+    """
+
+    def __init__(self, results: pathlib.Path | str | None) -> None:
+        self.path = None if results is None else beside(results)
         self._lock = threading.Lock()
-        self._known = {trial_features.trial.key: trial_features for trial_features in read(self.path)}
+        of_file = read(self.path) if self.path else ()
+        self._known = {trial_features.trial.key: trial_features for trial_features in of_file}
 
     def find(self, trial: Trial) -> TrialFeatures | None:
         """Return the features of a trial, or None if it was not traced."""
@@ -151,9 +155,11 @@ class Features:
 
     def add(self, trial_features: TrialFeatures) -> None:
         """Append one line. Raise UserError if it cannot be written."""
-        line = dumps(trial_features)
         with self._lock:
+            self._known[trial_features.trial.key] = trial_features
+            if self.path is None:
+                return
+            line = dumps(trial_features)
             with files.errors_as(f"cannot write features to {self.path}", "choose another --results"):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 lines.append(self.path, line)
-            self._known[trial_features.trial.key] = trial_features
