@@ -52,15 +52,15 @@ def catalogue(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(catalogue, tmp_path, monkeypatch):
-    """Return a function that runs entries of the catalogue, by default all, and gives the document."""
+    """Return a function that runs all entries of the catalogue, and gives the document."""
     # What the bug changes shows in a long outage alone.
     few = {changes.LONG: changes.COMPARED_NETWORKS[changes.LONG]}
     monkeypatch.setattr(changes, "COMPARED_NETWORKS", few)
     # An earlier test of this process may have asked for their names.
     monkeypatch.setattr(compare_clauses, "_names", functools.cache(compare_clauses._names.__wrapped__))
 
-    def of(*entries):
-        command = ["dev", "bugs", "run", *entries, "--results", str(tmp_path / "r.jsonl"), "--format", "json"]
+    def of():
+        command = ["dev", "bugs", "run", "--results", str(tmp_path / "r.jsonl"), "--format", "json"]
         command += ["--clause", "CL040", "--grid", "10mbps-20ms-1pct", "--budget", "30m"]
         command += [word for tree in catalogue.iterdir() for word in ("--source", f"{tree.name}={tree}")]
         done = invoke(*command)
@@ -74,21 +74,13 @@ def tiers_of(document):
     return {run["id"]: {tier["command"]: tier for tier in run["tiers"]} for run in document["runs"]}
 
 
-def test_a_sham_moves_nothing(run):
-    document = run("TOY-SHAM")
-    (sham,) = tiers_of(document).values()
-    assert list(sham) == ["clauses", "compare", "zones"] and not any(tier["caught"] for tier in sham.values())
-    assert document["moved"] == [] and (document["caught"], document["named"]) == (0, 0)
-
-
-@pytest.mark.thorough
 def test_a_made_up_bug_is_caught_and_named_beside_a_sham(run):
     document = run()
     tiers = tiers_of(document)
     bug, sham = tiers["TOY-PATIENCE"], tiers["TOY-SHAM"]
     assert bug["compare"]["by"] == ["failures"] and bug["clauses"]["by"] == ["CL040"]
     assert all(tier["caught"] and tier["named"] for tier in bug.values())
-    assert not any(tier["caught"] for tier in sham.values())
+    assert list(sham) == ["clauses", "compare", "zones"] and not any(tier["caught"] for tier in sham.values())
     # The record takes one line a command, as it takes no control characters.
     assert all(tier["first"].isprintable() for tier in (*bug.values(), *sham.values()))
     assert document["moved"] == [] and (document["caught"], document["named"]) == (1, 1)

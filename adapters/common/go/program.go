@@ -52,9 +52,15 @@ func (p Program) describe() error {
 	build, _ := debug.ReadBuildInfo()
 	version := ""
 	for _, used := range build.Deps {
-		if used.Path == p.Module {
-			version = p.Title + " " + used.Version + ", " + runtime.Version()
+		if used.Path != p.Module {
+			continue
 		}
+		// A working tree that replaces the module is not of the version in go.mod, and does not say of which it is.
+		stated := used.Version
+		if used.Replace != nil {
+			stated = "v0.0.0"
+		}
+		version = p.Title + " " + stated + ", " + runtime.Version()
 	}
 	return json.NewEncoder(os.Stdout).Encode(map[string]any{"version": version, "algorithms": p.Algorithms})
 }
