@@ -1,4 +1,4 @@
-"""Read bugs/defects.json: what this suite found wrong in stacks, each with the verdict and the line that show it."""
+"""Read bugs/defects.json: why stacks violate, each with the verdict that shows it and the line that causes it."""
 
 from typing import Annotated
 
@@ -20,10 +20,7 @@ class DefectEvidence(Record, kw_only=True):
 
 
 class Defect(Record, kw_only=True):
-    """A defect of the version of a stack that its adapter pins, or the bare cause of a verdict.
-
-    A bare cause has less to say, and so neither a page of its own nor a text for maintainers.
-    """
+    """A defect of the version of a stack that its adapter pins, or a choice of it that a zone does not permit."""
 
     id: bugs.EntryId
     #: The name of the adapter, whose version has the defect.
@@ -43,21 +40,16 @@ class Defect(Record, kw_only=True):
     ]  # fmt: skip
     #: What is wrong there.
     cause: bugs.Sentence
-    #: The document and section that say otherwise.
+    #: The document and section that say otherwise; None if no document does.
     source: _Place | None = None
     #: What packets show.
-    packets: bugs.Sentence | None = None
+    packets: bugs.Sentence
     #: Files and lines of the adapter's version that cause it.
-    where: _Place | None = None
-    #: What would mend it.
-    mend: bugs.Sentence | None = None
+    where: _Place
+    #: What would mend it, or what the stack would have to do to be permitted.
+    mend: bugs.Sentence
     #: The version that mended it.
     mended_in: Annotated[str, Meta(min_length=1)] | None = None
-
-    @property
-    def bare(self) -> bool:
-        """Whether it is a bare cause."""
-        return None in (self.source, self.packets, self.where, self.mend)
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -72,7 +64,7 @@ class Defect(Record, kw_only=True):
 
 
 class Defects(KeptDocument):
-    """Defects of stacks that this suite found, and bare causes of verdicts, as sources were read."""
+    """Causes of verdicts on stacks that this suite found, as sources were read."""
 
     SCHEMA = "defects"
     SPARSE = True

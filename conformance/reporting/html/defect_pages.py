@@ -30,9 +30,8 @@ class DefectPage:
 
     @property
     def name(self) -> str:
-        """The name of its file; of a bare cause, its place in the list of all."""
-        of = slugs.of_name(self.defect.id.lower())
-        return f"defects.html#{of}" if self.defect.bare else f"defect-{of}.html"
+        """The name of its file."""
+        return f"defect-{slugs.of_name(self.defect.id.lower())}.html"
 
     @property
     def line(self) -> str:
@@ -49,25 +48,31 @@ class DefectPage:
 
     @property
     def source(self) -> str:
-        """The document that says otherwise, and its section."""
-        document, _, section = (self.defect.source or "").partition(", ")
+        """The document that says otherwise, and its section; "" if none does."""
+        stated = self.defect.source or ""
+        document, _, section = stated.partition(", ")
         if not section[:1].isdigit():
-            return self.defect.source or ""
+            return stated
         return f"{document}, section{'s' if ' and ' in section else ''} {section}"
+
+    @property
+    def remedy(self) -> str:
+        """What its last text says: where no document says otherwise, nothing is to be mended."""
+        return "What would mend it" if self.source else "What would be inside the zone"
 
     @property
     def letter(self) -> str:
         """A text for the stack's maintainers, in Markdown."""
         d = self.defect
+        against = f"contradicts {self.source}" if self.source else "no document that we know says otherwise"
         commands = "\n".join(f"    {command}" for command in d.commands)
         parts = (
             f"# {d.title}",
             f"We measure congestion control in emulated networks, and found this in {self.scheme}.",
-            f"**What we measured.** {self.where}: {self.measured}. {self.permitted_by}: {self.permitted}; "
-            f"contradicts {self.source}.",
+            f"**What we measured.** {self.where}: {self.measured}. {self.permitted_by}: {self.permitted}; {against}.",
             f"**What packets show.** {d.packets}",
             f"**Why.** `{d.where}`: {d.cause}",
-            f"**What would mend it.** {d.mend}",
+            f"**{self.remedy}.** {d.mend}",
             f"To see it on Linux, without root (cc-conformance):\n\n{commands}",
         )
         return "\n\n".join(parts)

@@ -195,7 +195,7 @@ class _Site:
         for name, entries in lists.items():
             if entries:
                 yield f"{name}.html", self._render(f"{name}.html")
-        for defect_page in (page for page in self._defects if not page.defect.bare):
+        for defect_page in self._defects:
             yield defect_page.name, self._render("defect.html", page=defect_page)
         for page in self._studies:
             yield page.name, self._render("study.html", page=page)
