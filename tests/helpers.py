@@ -411,6 +411,13 @@ def shown(show, *arguments, width=300):
     return console.export_text()
 
 
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
 def refusal(function, *arguments, **options):
     """Return the line by which a function refuses what a user gave it."""
     with pytest.raises(UserError) as refused:

@@ -35,3 +35,9 @@ def quic_bench():
         except UserError as error:
             obstacles.append(str(error))
     pytest.skip("; ".join(obstacles))
+
+
+@pytest.fixture(params=["usual", pytest.param("quinn", marks=pytest.mark.thorough)])
+def server(request, quic_bench, bench_of):
+    """Two servers that share no code: an ngtcp2 and quinn."""
+    return quic_bench if request.param == "usual" else bench_of("quinn")

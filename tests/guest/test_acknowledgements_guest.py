@@ -16,12 +16,6 @@ pytestmark = pytest.mark.guest
 LONGEST_S = 0.4
 
 
-@pytest.fixture(params=["usual", pytest.param("quinn", marks=pytest.mark.thorough)])
-def server(request, quic_bench, bench_of):
-    """Two servers that share no code: an ngtcp2 and quinn."""
-    return quic_bench if request.param == "usual" else bench_of("quinn")
-
-
 def counted(server, folder, mbps, rtt_ms, policy):
     """Return how many packets a client got, how many it sent, and how long the transfer took in ms.
 

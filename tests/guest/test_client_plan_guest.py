@@ -18,12 +18,6 @@ from conformance.model.trials.trial import Outcome
 pytestmark = pytest.mark.guest
 
 
-@pytest.fixture(params=["usual", pytest.param("quinn", marks=pytest.mark.thorough)])
-def server(request, quic_bench, bench_of):
-    """Two servers that share no code: an ngtcp2 and quinn."""
-    return quic_bench if request.param == "usual" else bench_of("quinn")
-
-
 @pytest.fixture
 def own_bench(tmp_path):
     """Return a function that gives the bench of tests/quic_server.py, which does what a word of its says."""

@@ -1,6 +1,9 @@
 """Fixtures of commands' tests."""
 
+import io
+
 import pytest
+import rich.console
 
 from conformance.reporting.html import site
 
@@ -15,3 +18,8 @@ def front_page(monkeypatch):
         return target / "index.html"
 
     monkeypatch.setattr(site, "write", write)
+
+
+@pytest.fixture
+def console():
+    return rich.console.Console(file=io.StringIO(), width=200)

@@ -1,14 +1,12 @@
 """Runs of references: their blocks and looks, what is counted and what is recorded, with made-up measurements."""
 
 import dataclasses
-import io
 import json
 import re
 import types
 
 import fake_room
 import pytest
-import rich.console
 from helpers import invoke, measurement, zone
 
 from conformance.commands import false_alarms, mutants
@@ -23,11 +21,6 @@ from conformance.support import schema
 
 A, B = Cell(10, 20, 0), Cell(10, 20, 1)
 PLAN = mutants.MutantOptions(profile="atc25", trials=5, max_trials=20, first_seed=1001, results="r.jsonl", workers=1)
-
-
-@pytest.fixture
-def console():
-    return rich.console.Console(file=io.StringIO(), width=200)
 
 
 @pytest.fixture

@@ -632,6 +632,11 @@ def found(*results, strict=False):
     )
 
 
+def said(outcome):
+    """Return the lines that a terminal shows; the last one says how the gate ends."""
+    return helpers.shown(shown.show, outcome).splitlines()
+
+
 def test_what_is_not_judged_fails_a_strict_gate_in_no_report():
     good, one = verdict("heatmap", Status.CONFORMS)
     other, not_judged = verdict("loss", Status.NOT_JUDGED)
@@ -640,8 +645,9 @@ def test_what_is_not_judged_fails_a_strict_gate_in_no_report():
     assert outcome.exit_status == 0
     junit = xml.fromstring(tools_junit.render(outcome, lambda one: one.verdict.reason))
     assert (len(list(junit.iter("failure"))), len(list(junit.iter("skipped")))) == (0, 1)
-    assert "not judged" not in "".join(line for line in shown._lines(outcome, str) if not line.startswith("zone "))
-    assert "in 1 verdict" in shown._ending(outcome)
+    *lines, ending = said(outcome)
+    assert "not judged" not in "".join(line for line in lines if not line.startswith("zone "))
+    assert "in 1 verdict" in ending
     counted = next(cell for cell, of in good.intervals.items() if of.counted and cell != one.place)
     lacking = found((good, (Finding(verdict=one, expected=None),), (counted,)), strict=True)
     assert lacking.exit_status == 4
@@ -666,14 +672,14 @@ def test_transfers_that_break_off_in_too_few_trials_to_fail_are_named_and_do_not
     decided = [Finding(verdict=dataclasses.replace(open_, status=Status.CONFORMS, place=at)) for at in SMOKE]
     outcome = found((zone, (Finding(verdict=open_), *decided), ()))
     assert outcome.exit_status == 4
-    assert shown._ending(outcome) == f"cannot tell: 1 of {len(SMOKE) + 1} verdicts may fail (1 inconclusive)"
-    assert any(reason in line for line in shown._lines(outcome, str))
+    assert said(outcome)[-1] == f"gate cannot tell: 1 of {len(SMOKE) + 1} verdicts may fail (1 inconclusive)"
+    assert any(reason in line for line in said(outcome))
     known = Expected(zone_id=zone.id, cells=None, verdict=expectation.Known.FAILS, reason="known")
     assert found((zone, (Finding(verdict=open_, expected=known), *decided), ())).exit_status == 0
     violates = dataclasses.replace(open_, leaning=Status.VIOLATES)
     outcome = found((zone, (Finding(verdict=violates), *decided), ()))
     assert outcome.exit_status == 0
-    assert shown._ending(outcome) == f"passes: nothing unexpected in {len(SMOKE) + 1} verdicts (1 inconclusive)"
+    assert said(outcome)[-1] == f"gate passes: nothing unexpected in {len(SMOKE) + 1} verdicts (1 inconclusive)"
 
 
 SMOKE = [place for place in documents.zone_of("cubic").smoke if place.bandwidth_mbps == 10]
@@ -709,7 +715,7 @@ def test_a_gate_says_how_much_more_time_its_smoke_verdicts_need():
     spent = gate_budget.Spent(wall_s=60.0, cores=2, processor_s=12.0, needed_s=95.0)
     outcome = dataclasses.replace(lacking, spent=spent)
     assert outcome.exit_status == 4
-    assert list(shown._lines(outcome, str))[-2:] == [
+    assert said(outcome)[-3:-1] == [
         "the budget: 1 min 00 s of wall time on 2 cores, 10% of it processor time",
         "a gate passes only if half of its 7 smoke verdicts are decided; the others need about 1 min 35 s more, and"
         " the same command goes on from here",
@@ -722,11 +728,11 @@ def test_a_gate_says_how_much_more_time_its_smoke_verdicts_need():
 def test_a_violation_whose_repeat_the_budget_cut_fails_and_says_so():
     zone, violates = verdict("heatmap", Status.VIOLATES)
     outcome = found((zone, (Finding(verdict=violates),), ()))
-    assert not any("not measured again" in line for line in shown._lines(outcome, str))
+    assert not any("not measured again" in line for line in said(outcome))
     spent = gate_budget.Spent(wall_s=60.0, cores=2, processor_s=12.0, needed_s=0.0)
     outcome = dataclasses.replace(outcome, spent=spent)
     assert outcome.exit_status == 1
-    assert any(line.endswith("; not measured again") for line in shown._lines(outcome, str))
+    assert any(line.endswith("; not measured again") for line in said(outcome))
 
 
 def test_the_time_that_is_needed_is_that_of_the_undecided_cells():
@@ -750,8 +756,8 @@ def test_an_error_of_a_repeat_is_counted_and_told_once():
     )
     outcome = found((zone, (Finding(verdict=violates, expected=None, again=error),), ()))
     assert outcome.exit_status == 3
-    assert shown._ending(outcome) == "cannot tell: 1 error of 1 verdict (1 not confirmed)"
-    assert sum("the guest died" in line for line in shown._lines(outcome, str)) == 1
+    assert said(outcome)[-1] == "gate cannot tell: 1 error of 1 verdict (1 not confirmed)"
+    assert sum("the guest died" in line for line in said(outcome)) == 1
 
 
 def test_a_baseline_takes_the_place_of_the_zones_and_of_what_is_known(run, known, tmp_path):

@@ -1,7 +1,6 @@
 """The mutants, the runner's rules and its record, with made-up measurements except in the last tests."""
 
 import dataclasses
-import io
 import json
 import pathlib
 import re
@@ -10,7 +9,6 @@ import threading
 
 import fake_room
 import pytest
-import rich.console
 from helpers import invoke, measurement, measurements, measurements_of, of_trial, refusal, zone
 
 from conformance.catalogue import documents, mutant_record
@@ -371,11 +369,6 @@ def ran(ids, plan, record, target, console):
 
 
 IDS = ("cubic-beta-0.595", "cubic-no-reduction")
-
-
-@pytest.fixture
-def console():
-    return rich.console.Console(file=io.StringIO(), width=200)
 
 
 def test_a_mutant_is_measured_until_it_is_detected(made_up, tmp_path, console):

@@ -3,16 +3,10 @@
 import io
 
 import pytest
+from helpers import Clock
 
 from conformance.reporting.text import progress
 from conformance.support.console import Console
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 class Run:

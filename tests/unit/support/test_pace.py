@@ -1,16 +1,10 @@
 """Pace: an estimate of remaining time that leaves out one-time costs."""
 
 import pytest
+from helpers import Clock
 from hypothesis import given, strategies as st
 
 from conformance.support.pace import Pace
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 def test_the_start_of_a_guest_does_not_count():
