@@ -95,13 +95,12 @@ def _of_series(criterion: Criterion, all_series: Sequence[Series], names: Names)
     ]
 
 
-#: {(scheme, scenario): {point: measurements}} of trials that ran
+#: {(scheme, scenario): {point: measurements}}
 Runs = Mapping[tuple[Scheme, str], Mapping[Point, Sequence[Measurement]]]
 
 
 def _runs(measurements: Iterable[Measurement]) -> Runs:
-    ran = (m for m in measurements if not m.setting.of_profile and m.metrics)
-    by_run = grouped(((m.scheme, m.setting.profile), m) for m in ran)
+    by_run = grouped(((m.scheme, m.setting.profile), m) for m in measurements if not m.setting.of_profile)
     return {run: grouped((m.setting.point, m) for m in of_run) for run, of_run in by_run.items()}
 
 
@@ -127,18 +126,22 @@ def _of_scenarios(criterion: Criterion, runs: Runs, names: Names) -> Iterator[Sc
 def _span(
     criterion: Criterion, of_points: Mapping[Point, Sequence[Measurement]], name: str, others: bool = False
 ) -> str | None:
-    """Return the span of a metric's medians at the points, as text: of judged flows, or of the `others`."""
+    """Return the span of a metric's medians at the points, as text: of judged flows, or of the `others`.
+
+    A point where a trial has no value has no median: flows that do not converge take longer than any that do.
+    """
     metric, medians = METRICS[name], []
     for measured in of_points.values():
         network = measured[0].setting.network
         if not criterion.network(network):
             continue
         if not others:
-            values = [own_kind.value(measurement, name) for measurement in measured]
+            by_group = [[own_kind.value(measurement, name) for measurement in measured]]
         else:
             groups = [group.name for group in network.flows if not group.judged]
-            values = [metric.of(measurement, group) for measurement in measured for group in groups]
-        if known := [value for value in values if value is not None]:
+            by_group = [[metric.of(measurement, group) for measurement in measured] for group in groups]
+        of_groups = [[value for value in values if value is not None] for values in by_group]
+        if known := [value for values in of_groups if len(values) == len(measured) for value in values]:
             medians.append(statistics.median(known))
     return figures.span(medians, f".{metric.digits}f", metric.suffix, "points")
 

@@ -26,16 +26,18 @@ from helpers import (
     results_file,
     scheme,
     setting,
+    shared_measurement,
+    trial_at,
 )
 
-from conformance.catalogue import clause_record, documents
+from conformance.catalogue import clause_record, documents, scenarios
 from conformance.cli import main, measuring
 from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.judging import seeds
 from conformance.model.judging.verdict import Status
 from conformance.model.metrics.table import lone
-from conformance.model.networks.place import Cell, end_to_end
+from conformance.model.networks.place import Cell, Point, end_to_end
 from conformance.model.studies.identify import Miss
 from conformance.model.trials.trial import Outcome
 from conformance.reporting import charts, heatmaps, naming, rerun
@@ -475,6 +477,15 @@ def test_figures_of_another_sender_are_not_a_stacks():
     made = [m for m in Source([published]).measurements if m.setting.profile == "l4s-dctcp"]
     answers = {a.criterion.section: a for a in rfc9743.answers([], naming.labels(m.scheme for m in made), made)}
     assert [row.where for row in answers["7.1"].tables[0].rows] == ["l4s-dctcp (flows of dctcp)"] * 2
+
+
+@pytest.mark.parametrize(("unequal", "columns"), [((0, 0, 0), {"convergence"}), ((0, 20, 20), set())])
+def test_flows_that_did_not_converge_are_no_faster_than_those_that_did(unequal, columns):
+    setting_ = scenarios.setting("fairness", Point((("flows", 2),)))
+    made = [shared_measurement(trial_at(setting_, seed), {"unequal_pct": of}) for seed, of in enumerate(unequal, 1)]
+    answers = {a.criterion.section: a for a in rfc9743.answers([], naming.labels(m.scheme for m in made), made)}
+    (row,) = answers["5.1.4"].tables[0].rows
+    assert row.texts.keys() & {"Jain's index", "convergence"} == {"Jain's index"} | columns
 
 
 @pytest.mark.parametrize(("rival", "own"), [("cubic", True), ("reno", False)])
