@@ -62,6 +62,7 @@ class MutantTrials:
     """What a mutant did in one cell, or at one point.
 
     `values`: {metric: one value for each trial}; `timed_out`: whether each trial timed out, in the same order.
+    `packet_bytes`: how many bytes its packets carried; None in older records, which counts as full packets.
     """
 
     mutant: str
@@ -70,6 +71,7 @@ class MutantTrials:
     cell: Point
     values: Mapping[str, list[float]]
     timed_out: Sequence[bool]
+    packet_bytes: float | None = None
 
     @property
     def algorithm(self) -> str:
@@ -87,10 +89,13 @@ class MutantTrials:
         """
         if not self.fits(zone) or not zone.intervals[self.cell].counted:
             return None
-        return verdict.violates(zone, self.cell, self.values[zone.metric], self.timed_out, len(zone.intervals))
+        permitted, values = zone.intervals[self.cell].at(self.packet_bytes), self.values[zone.metric]
+        status = verdict.status_in(zone.metric, permitted, values, len(zone.intervals), self.timed_out)
+        return status is verdict.Status.VIOLATES
 
     def to_json(self) -> dict[str, Any]:
-        return {**dataclasses.asdict(self), "cell": self.cell.id}
+        fields = {**dataclasses.asdict(self), "cell": self.cell.id}
+        return {name: given for name, given in fields.items() if given is not None}
 
 
 def measured(mutant_id: str, measurements: Sequence[Measurement]) -> MutantTrials | None:
@@ -109,6 +114,7 @@ def measured(mutant_id: str, measurements: Sequence[Measurement]) -> MutantTrial
         cell=setting.point,
         values={name: numbers for name, numbers in values.items() if len(numbers) == len(measurements)},
         timed_out=[m.outcome is Outcome.TIMEOUT for m in measurements],
+        packet_bytes=None if (size := verdict.packet_bytes(measurements)) is None else round(size, 1),
     )
 
 

@@ -526,6 +526,13 @@ def test_zones_are_judged_as_they_are(recorded):
     assert "accepts every mutant" in refusal(mutant_record.check, zone(0.0, 1.0), "z.json")
 
 
+def test_a_mutant_is_judged_by_what_its_packets_are_permitted(recorded):
+    """As in a session (verdict.permitted_to): with small packets it gets less, and that is no fault."""
+    scaled = zone(intervals={A_CELL: dataclasses.replace(zone().intervals[A_CELL], small_packets=0.5)})
+    recorded(did("cubic-a", A_CELL, 0.25), did("cubic-b", A_CELL, 0.25, packet_bytes=1200.0))
+    assert dict(mutant_record.judged(scaled, mutant_record.load())) == {"cubic-a": True, "cubic-b": False}
+
+
 def test_a_zone_of_kinds_rejects_by_kinds(recorded):
     of_kinds = documents.zone_of("bbrv3", "heatmap", "packets")
     medians = {cell: of.basis.median for cell, of in of_kinds.intervals.items() if kind_of(cell) == NO_LOSS}
