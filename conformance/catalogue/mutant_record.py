@@ -10,12 +10,13 @@ import dataclasses
 import functools
 import json
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import documents, own_kind
 from conformance.model.errors import UserError
-from conformance.model.judging import grid, verdict
+from conformance.model.groups import grouped
+from conformance.model.judging import grid, kinds, verdict
 from conformance.model.judging.zone import Zone, id_parts
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Point
@@ -29,8 +30,15 @@ _DIGITS = 6
 
 
 def _counted(zone: Zone) -> set[Point]:
-    """Return the cells or points that a zone judges; others are shown only."""
+    """Return the cells or points that a zone judges, or the kinds of them; others are shown only."""
+    if zone.by_kind:
+        return {rule.place for rule in _kinds(zone)}
     return {place for place, permitted in zone.intervals.items() if permitted.counted}
+
+
+def _kinds(zone: Zone) -> list[kinds.Amount]:
+    """Return the rules for how much a zone permits in kinds of its cells. How even these are needs whole trials."""
+    return [rule for rule in kinds.rules(zone, zone.places) if isinstance(rule, kinds.Amount) and rule.judgeable]
 
 
 def path() -> pathlib.Path:
@@ -54,6 +62,7 @@ class MutantTrials:
     """What a mutant did in one cell, or at one point.
 
     `values`: {metric: one value for each trial}; `timed_out`: whether each trial timed out, in the same order.
+    `packet_bytes`: how many bytes its packets carried; None in older records, which counts as full packets.
     """
 
     mutant: str
@@ -62,27 +71,31 @@ class MutantTrials:
     cell: Point
     values: Mapping[str, list[float]]
     timed_out: Sequence[bool]
+    packet_bytes: float | None = None
 
     @property
     def algorithm(self) -> str:
         """The algorithm that the mutant claims to be."""
-        return self.mutant.partition("-")[0]
+        return _algorithm(self.mutant)
+
+    def fits(self, zone: Zone) -> bool:
+        """Return whether a zone has an interval for its trials."""
+        is_there = self.cell in zone.intervals and self.profile_digest == zone.digest_at(self.cell)
+        return is_there and zone.metric in self.values
 
     def outside(self, zone: Zone) -> bool | None:
         """Return whether a limited() zone's interval rejects it, with the trials that there are; None if the zone does
         not count such an interval.
         """
-        judged = self.profile_digest == zone.digest_at(self.cell) and zone.metric in self.values
-        if not judged or self.cell not in _counted(zone):
+        if not self.fits(zone) or not zone.intervals[self.cell].counted:
             return None
-        return verdict.violates(zone, self.cell, self.values[zone.metric], self.timed_out, len(zone.intervals))
-
-    def violates(self, zone: Zone) -> bool | None:
-        """Return whether it violates a limited() zone of the algorithm that it claims to be; None for other zones."""
-        return self.outside(zone) if self.algorithm == zone.algorithm else None
+        permitted, values = zone.intervals[self.cell].at(self.packet_bytes), self.values[zone.metric]
+        status = verdict.status_in(zone.metric, permitted, values, len(zone.intervals), self.timed_out)
+        return status is verdict.Status.VIOLATES
 
     def to_json(self) -> dict[str, Any]:
-        return {**dataclasses.asdict(self), "cell": self.cell.id}
+        fields = {**dataclasses.asdict(self), "cell": self.cell.id}
+        return {name: given for name, given in fields.items() if given is not None}
 
 
 def measured(mutant_id: str, measurements: Sequence[Measurement]) -> MutantTrials | None:
@@ -101,6 +114,7 @@ def measured(mutant_id: str, measurements: Sequence[Measurement]) -> MutantTrial
         cell=setting.point,
         values={name: numbers for name, numbers in values.items() if len(numbers) == len(measurements)},
         timed_out=[m.outcome is Outcome.TIMEOUT for m in measurements],
+        packet_bytes=None if (size := verdict.packet_bytes(measurements)) is None else round(size, 1),
     )
 
 
@@ -131,11 +145,42 @@ def shipped() -> list[Zone]:
     return [limited(documents.zone(file)) for file in documents.zone_files("*")]
 
 
+def _algorithm(mutant: str) -> str:
+    return mutant.partition("-")[0]
+
+
+def judged(zone: Zone, measured: Iterable[MutantTrials]) -> Iterator[tuple[str, bool]]:
+    """Yield (mutant, whether a limited() zone rejects it) for each cell in which it was tried, or each kind of cells in
+    all of which it was tried, if the zone judges these.
+    """
+    if not zone.by_kind:
+        each = ((trials.mutant, trials.outside(zone)) for trials in measured)
+        yield from ((mutant, outside) for mutant, outside in each if outside is not None)
+        return
+    rules = _kinds(zone)
+    for mutant, of_mutant in grouped((trials.mutant, trials) for trials in measured if trials.fits(zone)).items():
+        by_cell = {trials.cell: trials for trials in of_mutant}
+        for rule in rules:
+            if by_cell.keys() >= set(rule.cells):
+                there = {cell: by_cell[cell] for cell in rule.cells}
+                values = {cell: trials.values[zone.metric] for cell, trials in there.items()}
+                late = [any(at) for at in zip(*(trials.timed_out for trials in there.values()), strict=False)]
+                yield mutant, rule.of_values(values, late, len(rules)).status is verdict.Status.VIOLATES
+
+
+def rejects_own(zone: Zone, measured: Iterable[MutantTrials]) -> bool:
+    """Return whether a limited() zone rejects any mutant of its algorithm."""
+    return any(outside for mutant, outside in judged(zone, measured) if _algorithm(mutant) == zone.algorithm)
+
+
 def rejected_by(zones: Sequence[Zone], measured: Iterable[MutantTrials]) -> dict[str, set[str]]:
-    """Return {mutant: ids of the zones that reject it}, by these MutantTrials."""
-    rejected: dict[str, set[str]] = collections.defaultdict(set)
-    for trials in measured:
-        rejected[trials.mutant].update(zone.id for zone in zones if trials.violates(zone))
+    """Return {mutant: ids of the zones of its algorithm that reject it}, by these MutantTrials."""
+    held = list(measured)
+    rejected: dict[str, set[str]] = {trials.mutant: set() for trials in held}
+    for zone in zones:
+        for mutant, outside in judged(zone, held):
+            if outside and _algorithm(mutant) == zone.algorithm:
+                rejected[mutant].add(zone.id)
     return rejected
 
 
@@ -146,7 +191,7 @@ def telling(mutant_id: str, zones: Sequence[Zone]) -> tuple[list[Where], list[Wh
     rejected = [
         (trials.mutant, (trials.profile, trials.cell))
         for trials in load()
-        if any(trials.violates(zone) for zone in zones)
+        if any(trials.algorithm == zone.algorithm and trials.outside(zone) for zone in zones)
     ]
     return [where for mutant, where in rejected if mutant == mutant_id], [where for _, where in rejected]
 
@@ -207,18 +252,18 @@ def _kept() -> dict[str, set[str]]:
 
 
 def _rejected(zone: Zone) -> tuple[set[str], collections.Counter[str], bool]:
-    """Return (mutants that a limited() zone rejects, {mutant: number of cells in which it was tried}, whether these are
-    mutants of its own algorithm).
+    """Return (mutants that a limited() zone rejects, {mutant: in how many cells, or kinds of them, it was tried},
+    whether these are mutants of its own algorithm).
 
     A zone is tried on the mutants of its own algorithm if any were measured in its cells, else on all mutants. Those of
     other algorithms are just as wrong: a CUBIC with a bug is no BBRv3. Other zones judge the points of a scenario, or
     look at other cells than the few of this one, and what a mutant does may show only there. So if a zone that is not
     over a grid rejects no mutant of its own, it is tried on all, too.
     """
-    tried = [(trials, outside) for trials in load() if (outside := trials.outside(zone)) is not None]
-    of_algorithm = [(trials.mutant, outside) for trials, outside in tried if trials.algorithm == zone.algorithm]
+    tried = list(judged(zone, load()))
+    of_algorithm = [(mutant, outside) for mutant, outside in tried if _algorithm(mutant) == zone.algorithm]
     if not _over_grid(zone) and not any(outside for _, outside in of_algorithm):
         of_algorithm = []
-    judged = of_algorithm or [(trials.mutant, outside) for trials, outside in tried]
-    cells = collections.Counter(mutant for mutant, _ in judged)
-    return {mutant for mutant, outside in judged if outside}, cells, bool(of_algorithm)
+    counted = of_algorithm or tried
+    cells = collections.Counter(mutant for mutant, _ in counted)
+    return {mutant for mutant, outside in counted if outside}, cells, bool(of_algorithm)

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from conformance.catalogue import documents
+from conformance.catalogue.questions import zone_questions
 from conformance.commands.measuring import amount, source
 from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus, of_verdicts
@@ -12,7 +13,7 @@ from conformance.engine.benches import Choice, Means
 from conformance.model.errors import UserError
 from conformance.model.judging.question import Question
 from conformance.model.judging.session import Session, plan
-from conformance.model.judging.verdict import ALPHA, Status, Verdict, ask, overall
+from conformance.model.judging.verdict import ALPHA, Status, Verdict, overall
 from conformance.model.judging.zone import Zone, id_parts
 from conformance.model.networks.place import Cell
 from conformance.support.record import Record
@@ -84,7 +85,7 @@ def compute(algorithms: Sequence[str], choice: Choice, means: Means, *, trials: 
     return Cross(
         algorithms=tuple(algorithms),
         schemes={algorithm: bench.scheme(algorithm).id for algorithm in algorithms},
-        cells=tuple(sorted({question.setting.cell for question in questions})),
+        cells=tuple(sorted({setting.cell for question in questions for setting in question.settings})),
         trials=trials,
         verdicts={
             (algorithm, other): tuple(
@@ -113,10 +114,12 @@ def _questions(zones: Mapping[str, Sequence[Zone]]) -> list[Question]:
         for metric, cell in features:
             if metric == zone.metric and cell not in zone.intervals:
                 raise UserError(f"{zone.id} lacks {cell.id}", "cross zones of the same grid")
+    cells = {metric: [cell for of, cell in features if of == metric] for metric, _ in features}
     return [
-        ask(zone, documents.profile(zone.profile, cell), algorithm)
+        question
         for algorithm in zones
-        for metric, cell in sorted(features, key=lambda feature: feature[1])
         for zone in everything
-        if metric == zone.metric
+        for question in zone_questions(
+            zone, [documents.profile(zone.profile, cell) for cell in cells.get(zone.metric, ())], algorithm
+        )
     ]

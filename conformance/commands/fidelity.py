@@ -74,10 +74,10 @@ def compare(measurements: Iterable[Measurement], published: Published) -> list[F
 
     Ours is the mean over trials, as the published figure is. A scheme is named by its algorithm (of Linux TCP) or as
     algorithm/stack. Only transfers of 10 s over one link are compared, as nothing else was published. A cell in which a
-    transfer timed out has no mean, and is left out. Raises UserError if a scheme's results are of unlike runs, which
-    are never pooled.
+    trial did not complete has no mean, and is left out. Raises UserError if a scheme's results are of unlike runs,
+    which are never pooled.
     """
-    timed_out: set[tuple[str, str, Cell]] = set()
+    incomplete: set[tuple[str, str, Cell]] = set()
     values: dict[tuple[str, str, Cell], list[float]] = collections.defaultdict(list)
     runs: dict[tuple[str, str], object] = {}
     for m in measurements:
@@ -89,14 +89,14 @@ def compare(measurements: Iterable[Measurement], published: Published) -> list[F
         scheme = t.scheme.algorithm, t.scheme.stack
         if runs.setdefault(scheme, run) != run:
             raise UserError(f"results of {_name(*scheme)} come from different runs", "compare one run at a time")
-        if m.outcome is Outcome.TIMEOUT:
-            timed_out.add((*scheme, t.setting.cell))
-        elif m.outcome is Outcome.OK and m.utilization is not None:
+        if m.outcome is Outcome.OK and m.utilization is not None:
             values[*scheme, t.setting.cell].append(m.utilization)
+        else:
+            incomplete.add((*scheme, t.setting.cell))
     rows = []
     for (algorithm, stack, cell), ours in sorted(values.items()):
         key = algorithm, _PUBLISHED_AS.get(stack, stack), cell
-        if key in published and (algorithm, stack, cell) not in timed_out:
+        if key in published and (algorithm, stack, cell) not in incomplete:
             rows.append((_name(algorithm, stack), cell, statistics.fmean(ours), published[key][0]))
     return rows
 

@@ -213,14 +213,14 @@ def _try_where_none_is_rejected(
     most = sorted(chosen, key=lambda mutant: -len(rejecting[mutant.id]))
     for zone in zones:
         further = [mutant for mutant in most if mutant.algorithm == zone.algorithm and mutant.kernel]
-        if not further or any(measured.violates(zone) for measured in did.values()):
+        if not further or mutant_record.rejects_own(zone, did.values()):
             continue
         report.note(f"{zone.id} rejects no mutant yet: measuring more there, because `zones check` requires one")
         where = [(zone.profile, cell) for cell in zone.intervals]
         for mutant in further:
             bench = bench_of(mutant, report.say)
             _keep(mutant, measure(bench, kept, mutant.measured, [zone], where, options, report.follow), did)
-            if any(measured.violates(zone) for measured in did.values()):
+            if mutant_record.rejects_own(zone, did.values()):
                 break
 
 

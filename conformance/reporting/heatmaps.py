@@ -33,8 +33,8 @@ _Zones = Mapping[tuple[str, str, str], Zone]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CellResult:
-    """The result of a cell. `value` is the median of the metric over the `known` of `n` trials that ran, None if none
-    ran.
+    """The result of a cell. `value` is the median of the metric over the `known` of `n` trials that have one, None if
+    none has.
 
     Only `measurements` has trials that repeat a violation with fresh seeds. `low` and `high` are the least and the
     greatest value. `interval` holds the median with 90 % confidence. It is None if there are too few trials, if trials

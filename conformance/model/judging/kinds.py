@@ -217,6 +217,12 @@ class Amount(KindRule):
             late = [was or m.outcome is Outcome.TIMEOUT for was, m in zip(late, measurements, strict=False)]
         return self.compare(rows, late, family, more)
 
+    def of_values(self, values: Mapping[Point, Sequence[float]], late: Sequence[bool], family: int) -> Verdict:
+        """Return the verdict on trials of full packets that gave these values in each cell; no trials follow."""
+        medians = {cell: _floored(self.zone.intervals[cell].basis.median) for cell in self.cells}
+        rows = [[_floored(amount) / medians[cell] for amount in values[cell]] for cell in self.cells]
+        return self.compare(rows, late, family, more=False)
+
     def compare(self, rows: Sequence[_Row], late: Sequence[bool], family: int, more: bool) -> Verdict:
         """Return the verdict on trials' ratios to the reference's medians, a row for each cell; `late`: timed out."""
         permitted = self.permitted

@@ -451,11 +451,6 @@ def packet_bytes(measurements: Iterable[Measurement]) -> float | None:
     return statistics.median(sizes) if sizes else None
 
 
-def violates(zone: Zone, place: Point, values: Sequence[float], timed_out: Sequence[bool], family: int) -> bool:
-    """Say whether judge() would call these values of the zone's metric a violation, in trials of full packets."""
-    return status_in(zone.metric, zone.intervals[place], values, family, timed_out) is Status.VIOLATES
-
-
 def status_in(
     metric: str, permitted: Interval, values: Sequence[float], family: int, timed_out: Sequence[bool] | None = None
 ) -> Status:

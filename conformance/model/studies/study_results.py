@@ -58,12 +58,21 @@ def build(measurement: Measurement) -> BuildKey:
     return trial.scheme.stack_digest, trial.scheme.kernel_digest, trial.room, trial.lab_digest
 
 
+def _is_usual(measured: Mapping[StudyPoint, Sequence[Measurement]]) -> bool:
+    """Return whether a build was measured on the kernel that its algorithm asks for: the default one, or one that has
+    the algorithm's name (docs/bbr-kernels.md).
+    """
+    point, (measurement, *_) = next(iter(measured.items()))
+    return measurement.scheme.kernel in (_USUAL, point.algorithm)
+
+
 def of(study: Study, measurements: Iterable[Measurement]) -> StudyMeasurements:
     """Return the measurements of a study's points, in order of seed.
 
     For each algorithm of a stack, only one build's measurements are taken: those of the build with the most points, or
-    of the latest of such builds. So it is for points that ask for a kernel, for which only trials on a kernel of that
-    name count. A trial on a kernel that other points of the algorithm ask for counts for no point that asks for none.
+    of the latest of such builds. Builds on the usual kernel come first, however many points others have. So it is for
+    points that ask for a kernel, for which only trials on a kernel of that name count. A trial on a kernel that other
+    points of the algorithm ask for counts for no point that asks for none.
     """
     named = {(point.algorithm, point.kernel) for point in study.points["full"] if point.kernel not in (None, _USUAL)}
     points = grouped(
@@ -85,7 +94,7 @@ def of(study: Study, measurements: Iterable[Measurement]) -> StudyMeasurements:
     measured: dict[StudyPoint, Sequence[Measurement]] = {}
     schemes: dict[str, None] = {}
     for builds in by_build.values():
-        most = max(reversed(builds.values()), key=len)
+        most = max(reversed(builds.values()), key=lambda points: (_is_usual(points), len(points)))
         for point, at_point in most.items():
             measured[point] = sorted(at_point, key=lambda measurement: measurement.trial.seed)
             if anything_known(at_point):

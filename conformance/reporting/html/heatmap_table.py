@@ -91,7 +91,7 @@ def about(metric: str, result: CellResult) -> str:
         lines.append(f"{result.late} of {result.n} transfers timed out")
         lines.append(f"{name} {bound}{text(result.value, more)}, median of {result.n}; no interval")
     else:
-        of = f"{result.n}" if result.known == result.n else f"the {result.known} of {result.n} trials that ran"
+        of = f"{result.n}" if result.known == result.n else f"the {result.known} of {result.n} trials that have a value"
         interval = (
             f"90 % interval {text(result.interval[0], more)} to {text(result.interval[1], more)}"
             if result.interval

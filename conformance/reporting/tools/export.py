@@ -245,7 +245,7 @@ class SeriesRecord(Record):
 
 
 class SummaryRecord(Record):
-    """Everything that was measured, as `conformance export json` and reports write it."""
+    """The cells that were measured, but no points of scenarios, as `conformance export json` and reports write them."""
 
     suite_version: str
     #: The results files that it was made from.

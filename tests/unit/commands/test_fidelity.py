@@ -62,7 +62,7 @@ def test_unlike_runs_are_refused():
 
 
 def test_what_was_not_published_is_not_compared():
-    """A short transfer and flows that share a network in that cell, and a cell in which a transfer timed out."""
+    """A short transfer and flows that share a network in that cell, and cells in which a trial did not complete."""
 
     def under(setting):
         return [of_trial(m, setting=setting) for m in of("linux-tcp")]
@@ -73,5 +73,6 @@ def test_what_was_not_published_is_not_compared():
         *under(documents.profile(documents.PROFILES["tcp"], CELL, transfer_s=5)),
     ]
     assert fidelity.compare([*of("linux-tcp"), *others], PUBLISHED) == fidelity.compare(of("linux-tcp"), PUBLISHED)
-    late = measurements([0.01], outcome=Outcome.TIMEOUT)
-    assert fidelity.compare([*of("linux-tcp"), *late], PUBLISHED) == []
+    for outcome in (Outcome.TIMEOUT, Outcome.FAILED, Outcome.ERROR):
+        bad = measurements([0.01], outcome=outcome)
+        assert fidelity.compare([*of("linux-tcp"), *bad], PUBLISHED) == []

@@ -21,6 +21,7 @@ from conformance.lab.virtual import command
 from conformance.model.errors import UserError
 from conformance.model.judging.session import Answer
 from conformance.model.judging.verdict import Status, judge
+from conformance.model.judging.zone import NO_LOSS, kind_of
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell, Point
 from conformance.model.studies import mutants as model
@@ -534,6 +535,31 @@ def test_zones_are_judged_as_they_are(recorded):
     recorded(did("cubic-a", A_CELL, 0.7))
     assert mutant_record.check(zone(), "z.json") == "rejects 1 of 1 mutants"
     assert "accepts every mutant" in refusal(mutant_record.check, zone(0.0, 1.0), "z.json")
+
+
+def test_a_mutant_is_judged_by_what_its_packets_are_permitted(recorded):
+    """As in a session (verdict.permitted_to): with small packets it gets less, and that is no fault."""
+    scaled = zone(intervals={A_CELL: dataclasses.replace(zone().intervals[A_CELL], small_packets=0.5)})
+    recorded(did("cubic-a", A_CELL, 0.25), did("cubic-b", A_CELL, 0.25, packet_bytes=1200.0))
+    assert dict(mutant_record.judged(scaled, mutant_record.load())) == {"cubic-a": True, "cubic-b": False}
+
+
+def test_a_zone_of_kinds_rejects_by_kinds(recorded):
+    of_kinds = documents.zone_of("bbrv3", "heatmap", "packets")
+    medians = {cell: of.basis.median for cell, of in of_kinds.intervals.items() if kind_of(cell) == NO_LOSS}
+
+    def shares(mutant, *factors):
+        return [
+            did(mutant, cell, median * factor, n=8, profile_digest=of_kinds.profile_digest)
+            for (cell, median), factor in zip(medians.items(), factors, strict=False)
+        ]
+
+    one, all_cells = (1, 0.8, 1, 1, 1, 1), (0.8,) * 6
+    recorded(*shares("bbrv3-a", *one), *shares("bbrv3-b", *all_cells), *shares("bbrv3-c", *all_cells[:5]))
+    assert set(mutant_record.judged(of_kinds, mutant_record.load())) == {("bbrv3-a", False), ("bbrv3-b", True)}
+    assert mutant_record.rejected_by([of_kinds], mutant_record.load())["bbrv3-a"] == set()
+    recorded(*shares("bbrv3-a", *one))
+    assert "accepts every mutant" in refusal(mutant_record.check, of_kinds, "z.json")
 
 
 def test_a_mutant_that_a_zone_rejected_is_not_lost_without_a_word(recorded, monkeypatch):

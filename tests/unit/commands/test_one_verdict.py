@@ -13,6 +13,7 @@ from conformance.commands import cross, gate, run as running
 from conformance.commands.gate import ZoneResult, by_zone
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
+from conformance.model.groups import grouped
 from conformance.model.judging.session import Finding, Session, plan, settle, stored
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.judging.zone import NO_LOSS, Basis, kind_of
@@ -68,6 +69,13 @@ def test_run_judges_kinds_of_cells_where_a_zone_does(tmp_path, monkeypatch):
     assert done.exit_code == ExitStatus.UNKNOWN
     (series,) = heatmaps.all_series(store.read("r.jsonl"))
     assert {verdict.status for verdict in series.utilization.verdicts} == {Status.INCONCLUSIVE, Status.CONFORMS}
+
+
+def test_cross_judges_kinds_of_cells_where_a_zone_does():
+    zones = {name: [documents.zone_of(name, "heatmap", "packets")] for name in ("bbrv1", "bbrv3")}
+    of_zone = grouped((question.id, question.rule.place.id) for question in cross._questions(zones))
+    assert "up-to-2pct" in of_zone["bbrv3/heatmap-packets"]
+    assert all(place.startswith("10mbps-") for place in of_zone["bbrv1/heatmap-packets"])
 
 
 def _verdict(status, place=CELL):

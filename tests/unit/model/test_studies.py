@@ -291,6 +291,11 @@ def test_results_of_a_point_with_a_kernel_are_those_of_that_kernel_and_change_no
     assert usual[0] not in study_results.of(study, everywhere).measured
     found = study_results.of(study, [*on("default", "1" * 16, usual[0]), *everywhere]).measured
     assert {m.trial.scheme.kernel for m in found[usual[0]]} == {"default"}
+    # Nor does what was measured on a variant of a user's own, where there are trials on the usual kernel.
+    variant = [m for one in usual for m in on("gentle", "4" * 16, one)]
+    found = study_results.of(study, [*on("default", "1" * 16, usual[0]), *variant]).measured
+    assert {m.trial.scheme.kernel for one in found for m in found[one]} == {"default"}
+    assert study_results.of(study, variant).measured.keys() == set(usual)
 
 
 PATHS = {"scenario": "atc25", "algorithm": "cubic", "metric": "split_paths"}

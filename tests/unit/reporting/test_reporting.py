@@ -446,7 +446,7 @@ def test_an_export_counts_each_trial_that_failed():
     assert (row["trials"], row["trials_ok"], row["trials_error"]) == (7, 5, 2)
     assert (row["utilization"], row["utilization_low"]) == (0.5, None)
     words = heatmap_table.about("utilization", of_stack.utilization.results[CELL])
-    assert "median of the 5 of 7 trials that ran; no interval" in words
+    assert "median of the 5 of 7 trials that have a value; no interval" in words
     assert rfc9743_figures.wireless(of_stack) == {}
 
 
