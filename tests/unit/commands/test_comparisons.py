@@ -896,11 +896,11 @@ def user_file(tmp_path):
     return str(copy)
 
 
-@pytest.mark.parametrize("grid", ["smoke", "zone", ON])
+@pytest.mark.parametrize("grid", ["smoke", "zone", ON, f"{ON};{OFF}"])
 def test_points_of_a_scenario_are_compared_by_default_those_of_its_smoke_tier(world, grid):
     found = compare.compute("@a", "@b", *asked(world(shift={"a": 1.0, "b": 1.0}), grid=grid, profile="bonded"))
     bonded = scenarios.find("bonded")
-    points = [bonded.parse(ON)] if grid == ON else bonded.grid(grid)
+    points = bonded.grids.get(grid) or map(bonded.parse, grid.split(";"))
     places = {("bonded", bonded.setting(point).point) for point in points}
     assert {(c.quantity.profile, c.quantity.place) for c in found.compared} == places
 
