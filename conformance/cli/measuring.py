@@ -357,8 +357,8 @@ def trace(choice: Choice, algorithm: str, point: str | None, form: str, **option
 @out_path("Folder to keep pcaps, why.json and why.svg in.")
 @click.option(
     "--changes/--no-changes", default=None,
-    help="Look at outages, pauses, little data to send, marks and steps of the rate, too, in seven more trials of each"
-    " side (default, unless a point of a scenario is named), or not.",
+    help="Look at outages, disorder, pauses, little data to send, marks and steps of the rate, too, in ten more trials"
+    " of each side (default, unless a point of a scenario is named), or not.",
 )  # fmt: skip
 @FORMAT
 def why(

@@ -335,7 +335,8 @@ class ComparisonWork:
     def _measure(self, waiting: list[Key]) -> None:
         """Look at everything with few trials, and make all trials where the sides differ, most telling first.
 
-        Looks take a part of the budget, unless nothing differs. What does not differ in value, but in packets, is last.
+        Looks take a part of the budget, or more while nothing differs by enough to matter. What does not differ in
+        value, but in packets, is last.
         """
         for algorithm, places in self.places.items():
             # Points of a scenario share no guest.
@@ -345,8 +346,8 @@ class ComparisonWork:
         looks_end_s = self.began_s + _LOOKS_SHARE * (self.ends_s - self.began_s)
         while (waiting or self.open) and self._measures and time.monotonic() < self.ends_s:
             ranked = sorted(self.open, key=self.open.__getitem__, reverse=True)
-            differing = [spot for spot in ranked if self.open[spot] > NOTHING]
-            if waiting and (time.monotonic() < looks_end_s or not differing):
+            matters = bool(ranked) and self.open[ranked[0]] > UNIMPORTANT
+            if waiting and (time.monotonic() < looks_end_s or not matters):
                 some, waiting = waiting[:_LOOKS_AT_A_TIME], waiting[_LOOKS_AT_A_TIME:]
                 self._make(some, self._few)
             else:
@@ -632,9 +633,10 @@ class Row:
 
 
 #: how much both sides of a place differ, as Compared.telling: in a quantity of which one side's values are all beyond
-#: the other's, and in any
+#: the other's, by enough to matter, and in any
 Telling = tuple[float, float]
-NOTHING: Telling = (0.0, 0.0)
+#: more than any place without the first of these
+UNIMPORTANT: Telling = (0.0, math.inf)
 
 
 def telling(rows: Iterable[Row], ends: compare_shares.Ends) -> Telling:
@@ -646,7 +648,8 @@ def telling(rows: Iterable[Row], ends: compare_shares.Ends) -> Telling:
     most = {True: 0.0, False: 0.0}
     for compared, (before, after) in zip(comparison.compare(values), values.values(), strict=True):
         is_apart = max(before.values()) < min(after.values()) or max(after.values()) < min(before.values())
-        most[is_apart] = max(most[is_apart], compared.telling)
+        is_clear = is_apart and compared.size >= 1
+        most[is_clear] = max(most[is_clear], compared.telling)
     return most[True], max(most.values())
 
 

@@ -63,14 +63,14 @@ def is_scenario(profile: str | None) -> bool:
 def _at_points(
     both: Sequence[Stack | Results], algorithm: str, grid: str, profile: str, features: bool, flow: str | None
 ) -> ComparedPlaces:
-    """Return the points of a scenario: those of a grid, one point, or by default the smoke tier's, else all.
+    """Return the points of a scenario: those of a grid, those named, or by default the smoke tier's, else all.
 
     Features are those of a flow there. Raises UserError, also if the flow that was named cannot be traced.
     """
     scenario = scenarios.find(profile)
     if grid == scenarios.SMOKE and grid not in scenario.grids:
         grid = ALL
-    points = scenario.grid(grid) if grid in scenario.grids else [scenario.parse(grid)]
+    points = scenario.grid(grid) if grid in scenario.grids else [scenario.parse(text) for text in grid.split(";")]
     settings = [scenario.setting(point) for point in points]
     lacking: list[str] = []
     if any(isinstance(side, Results) for side in both):

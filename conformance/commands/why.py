@@ -36,7 +36,7 @@ from conformance.model.clauses.seen import Invisible, View
 from conformance.model.diagnosis import blame as _blame, explaining, feature_table, features, ranking
 from conformance.model.diagnosis.blame import Blame
 from conformance.model.diagnosis.explaining import Difference
-from conformance.model.diagnosis.feature_table import FEW, MANY
+from conformance.model.diagnosis.feature_table import FEW, MANY, Feature
 from conformance.model.diagnosis.ranking import Reading
 from conformance.model.errors import UserError
 from conformance.model.metrics.metric import RELATIVE_MARGIN
@@ -271,7 +271,8 @@ class Report(Result):
     @property
     def features(self) -> dict[str, ReadFeature]:
         """What was read of each feature."""
-        return {feature.id: ReadFeature(reading, self.theirs.get(feature)) for feature, reading in self.ours.items()}
+        ours, theirs = ({**of, **self._permitted(r)} for of, r in ((self.ours, "stack"), (self.theirs, "reference")))
+        return {feature.id: ReadFeature(reading, theirs.get(feature)) for feature, reading in ours.items()}
 
     @property
     def told_suspects(self) -> list[SuspectRecord]:
@@ -304,6 +305,26 @@ class Report(Result):
         if self.reference is None:
             return dict(self.recorded.readings if self.recorded else ranking.documented(self.algorithm))
         return dict(ranking.readings(self.reference.flows)) | self._of_changes("reference")
+
+    @functools.cached_property
+    def permitted(self) -> Sequence[ranking.Evidence]:
+        """Where the stack differs from the reference as documents permit, the largest difference first."""
+        sides = [self._permitted(role) for role in ("stack", "reference")]
+        differing = ranking.suspects(self.algorithm, *sides)
+        return [evidence for suspect in differing for evidence in suspect.evidence]
+
+    def _permitted(self, role: str) -> dict[Feature, Reading]:
+        changed = self.changed.get(role)
+        return clause_changes.readings(changed, clause_changes.PERMITTED) if changed else {}
+
+    @property
+    def not_looked_at(self) -> list[str]:
+        """The networks in which only `compare` looks at the algorithm; none if the report is about one point."""
+        if len(self.stack.under) == 1:
+            return []
+        looked_at = self.changed["stack"].views if "stack" in self.changed else {}
+        telling = (f for f in clause_changes.COMPARED if feature_table.label_of(f, self.algorithm) is not None)
+        return [name for name in dict.fromkeys(feature.cell for feature in telling) if name not in looked_at]
 
     def _of_changes(self, role: str) -> dict[Any, Any]:
         return dict(clause_changes.readings(self.changed[role])) if role in self.changed else {}

@@ -1,4 +1,4 @@
-"""Define the features that `why --changes` adds: of outages, silence, little to send, marks and steps of the rate.
+"""Define the features that `why --changes` adds: of outages, disorder, silence, little to send, marks, steps of rates.
 
 Each feature is an observable of clauses, read in one of the clauses' networks, and reported like the features of
 model/diagnosis/feature_table.py. `compare` reads some more.
@@ -6,7 +6,7 @@ model/diagnosis/feature_table.py. `compare` reads some more.
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from conformance.model.clauses.document import Clause, ClauseNetwork
 from conformance.model.clauses.observables import OBSERVABLES
@@ -26,6 +26,7 @@ def _at(scenario: str, **point: Value) -> ClauseNetwork:
 
 OUTAGE, PROBES, IDLE, SLOW = "outage of 1.5 s", "outage of 5 s", "silence of 6 s", "little to send"
 MARKS, RATE_UP, RATE_DOWN = "marks", "rate times ten", "rate by ten"
+DISORDER, HELD, LATE = "packets five late", "held packets", "a late packet"
 #: {name: the network that features are read in}; these are networks of clauses, so that results of clauses can be used
 NETWORKS: Mapping[str, ClauseNetwork] = {
     OUTAGE: _at("events", delay_ms=20, event="outage-1500ms", seconds=6),
@@ -35,9 +36,11 @@ NETWORKS: Mapping[str, ClauseNetwork] = {
     MARKS: _at("events", delay_ms=20, event="marks", seconds=6),
     RATE_UP: _at("bbr-cases", case="rate-up"),
     RATE_DOWN: _at("bbr-cases", case="rate-down"),
+    DISORDER: _at("events", delay_ms=20, event="reordered-5", seconds=6),
+    LATE: _at("growth-cases", case="late-packet"),
+    HELD: _at("growth-cases", case="held"),
 }
-ALL_MARKED, DISORDER = "marks on all packets", "packets five late"
-HELD, LATE = "held packets", "a late packet"
+ALL_MARKED = "marks on all packets"
 LONG, TOGETHER, ONCE_KNOWN = "outage of 20 s", "losses together", "losses once a loss is known"
 EARLY, SWAPPED, TAIL = "a late packet in start-up", "neighbours swapped", "last packets lost"
 ANSWER, SMALL, RARE_ACKS = "first answer lost", "small packets only", "an acknowledgement for 25 packets"
@@ -61,9 +64,9 @@ LONE_LOSS, DEEP = "a loss on a path of 200 ms", "a queue of four BDP"
 COMPARED_NETWORKS: Mapping[str, ClauseNetwork] = {
     OUTAGE: NETWORKS[OUTAGE],
     PROBES: NETWORKS[PROBES],
-    DISORDER: _at("events", delay_ms=20, event="reordered-5", seconds=6),
-    LATE: _at("growth-cases", case="late-packet"),
-    HELD: _at("growth-cases", case="held"),
+    DISORDER: NETWORKS[DISORDER],
+    LATE: NETWORKS[LATE],
+    HELD: NETWORKS[HELD],
     IDLE: NETWORKS[IDLE],
     SLOW: NETWORKS[SLOW],
     MARKS: NETWORKS[MARKS],
@@ -146,10 +149,9 @@ FEATURES = (
             says="a rate ten times as high was used after {value} s",
             above="a rate that rises is used late", below="a rate that rises is used sooner"),
 )
-#: the features that two builds are compared by. Those that `why` lacks are no deviation from a reference: documents
-#: permit a fixed threshold of reordering, and a BBR that ignores marks.
-COMPARED = (
-    *FEATURES,
+#: the features of which documents permit either: a threshold of reordering may be fixed, and a reduction that was
+#: needless may stay. Where a stack differs from the reference in these, it is no suspect.
+PERMITTED = (
     Feature(name="during", cell=DISORDER, label=("disorder", "disorder"), tolerance=0.2,
             says="while some packets came five late, {value} of the link's rate arrived",
             above="more of the rate", below="less of the rate"),
@@ -165,6 +167,12 @@ COMPARED = (
     Feature(name="recovered", cell=PROBES, label=("after_outage", "after_outage"), tolerance=0.2,
             says="two seconds after an outage of 5 s, {value} of the link's rate arrived",
             above="more of the rate", below="less of the rate"),
+)
+#: the features that two builds are compared by. Those that `why` lacks are no deviation from a reference, either: a BBR
+#: may ignore marks.
+COMPARED = (
+    *FEATURES,
+    *PERMITTED,
     Feature(name="rate_when_marked", cell=ALL_MARKED, label=(None, "marks"), tolerance=0.2,
             says="while all packets were marked, {value} of the link's rate arrived",
             above="less of a response to marks", below="more of a response to marks"),
@@ -363,10 +371,10 @@ class Changed:
     problems: tuple[str, ...] = ()
 
 
-def readings(changed: Changed) -> dict[Feature, Reading]:
+def readings(changed: Changed, features: Iterable[Feature] = FEATURES) -> dict[Feature, Reading]:
     """Return {Feature: Reading}, without features that no trial shows."""
     by_feature = {
-        feature: of_samples(feature, samples(feature, changed.views.get(feature.cell, {}))) for feature in FEATURES
+        feature: of_samples(feature, samples(feature, changed.views.get(feature.cell, {}))) for feature in features
     }
     return {feature: reading for feature, reading in by_feature.items() if reading is not None}
 

@@ -11,7 +11,7 @@ from conformance.model.diagnosis import feature_table, features, flow
 from conformance.model.diagnosis.ranking import Evidence, Suspect
 from conformance.model.diagnosis.samples import Samples
 from conformance.reporting.text import clause, markdown
-from conformance.support.console import printable, table
+from conformance.support.console import count, printable, table
 
 if TYPE_CHECKING:
     from conformance.commands.tracing import Traced
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _MOST_EVIDENCE = 3
 #: most differences that no suspect explains; all are in why.json
 _MOST_UNEXPLAINED = 3
+#: most networks named that were not looked at
+_MOST_NAMED = 6
 _POINTS, _LOSSES = 500, 400
 #: two strokes, as an SVG path: the chart library's own "cross" is an outline, which at this size looks like a disc
 _CROSS = "M-1,-1L1,1M-1,1L1,-1"
@@ -48,14 +50,16 @@ def show(report: "Report", console: rich.console.Console) -> None:
         console.print(text, soft_wrap=True)
     for text in _unexplained(report):
         console.print(text, style="yellow", soft_wrap=True)
+    for text in _permitted(report):
+        console.print(text, soft_wrap=True)
     facts = [_fact(report, function) for function in (features.packet_fill, features.ack_ratio)]
     console.print(f"also: {'; '.join(fact for fact in facts if fact)}", soft_wrap=True)
     if report.clauses:
         console.print(clause.failing(report.clauses), soft_wrap=True)
         for text in report.clauses.faults:
             console.print(f"likely by these clauses: {text}", soft_wrap=True, markup=False, highlight=False)
-    for problem in report.problems:
-        console.print(f"not looked at: {problem}", style="yellow", soft_wrap=True)
+    for what in (*report.problems, *_not_looked_at(report)):
+        console.print(f"not looked at: {what}", style="yellow", soft_wrap=True)
     if report.not_shown:
         console.print(_not_shown(report), style="yellow", soft_wrap=True)
 
@@ -68,12 +72,12 @@ def lines(report: "Report") -> Iterator[str]:
         yield f"- **{suspect.label}** {suspect.weight:.1f}: {'. '.join(_evidence(report, suspect))}"
     if text := _blamed(report):
         yield f"- {text}"
-    yield from (f"- {text}" for text in _unexplained(report))
+    yield from (f"- {text}" for text in (*_unexplained(report), *_permitted(report)))
     if report.clauses:
         yield f"- {markdown.span(clause.failing(report.clauses))}"
         yield from (f"- likely by these clauses: {markdown.span(text)}" for text in report.clauses.faults)
-    for problem in report.problems:
-        yield f"- not looked at: {markdown.span(problem)}"
+    for what in (*report.problems, *_not_looked_at(report)):
+        yield f"- not looked at: {markdown.span(what)}"
     if report.not_shown:
         yield f"- {_not_shown(report)}"
 
@@ -106,6 +110,19 @@ def _unexplained(report: "Report") -> Iterator[str]:
         yield f"no suspect explains this: {rates}{f' ({reasons})' if reasons else ''}"
     if more := len(report.unexplained) - _MOST_UNEXPLAINED:
         yield from [f"and {more} more that no suspect explains"] if more > 0 else []
+
+
+def _permitted(report: "Report") -> Iterator[str]:
+    """Yield a sentence for each difference from the reference that documents permit, and so is no suspect."""
+    yield from (f"differs as documents permit: {evidence.sentence}" for evidence in report.permitted)
+
+
+def _not_looked_at(report: "Report") -> Iterator[str]:
+    """Yield which networks that change were left to `compare`, if any were."""
+    if names := report.not_looked_at:
+        more = ", ..." if len(names) > _MOST_NAMED else ""
+        networks = count(len(names), "network")
+        yield f"{networks} in which `compare` looks at two builds ({', '.join(names[:_MOST_NAMED])}{more})"
 
 
 def _title(report: "Report") -> str:

@@ -395,11 +395,12 @@ def clock_of_trials(monkeypatch):
     return calls
 
 
-def everything_moves(monkeypatch, strongly):
-    """Let all features of changes differ by a little more than matters, and one by much."""
+def everything_moves(monkeypatch, strongly, share=1.0):
+    """Let all features of changes differ by this share of their tolerance, of which half matters; and one by much."""
 
     def values(feature, measurements):
-        far = 3.0 if feature.name == strongly else feature.tolerance if feature.ratio else 1 + feature.tolerance
+        little = feature.tolerance**share if feature.ratio else 1 + share * feature.tolerance
+        far = 3.0 if feature.name == strongly else little
         value = far if measurements[0].trial.scheme.kernel_digest == "b" else 1.0
         return {m.trial.seed: value + m.trial.seed / 1e6 for m in measurements}
 
@@ -452,6 +453,14 @@ def test_half_of_a_budget_is_for_looks_while_something_differs(world, monkeypatc
     found, _ = built_again(world, budget_s=110.0)
     assert [trials for _, trials in calls["base"]] == [2, 2, 2, 2, 9, 9] and found.unmeasured and found.begun
     assert found.of(Movement.MOVED)[0].quantity.name == "probe_ratio"
+
+
+def test_what_differs_by_too_little_to_matter_waits_until_all_places_are_looked_at(world, monkeypatch):
+    features_are(monkeypatch, ALIKE, ALIKE)
+    everything_moves(monkeypatch, None, share=0.1)
+    calls = clock_of_trials(monkeypatch)
+    built_again(world, budget_s=240.0)
+    assert [trials for _, trials in calls["base"]] == [2] * 15 + [9]
 
 
 def test_equal_packets_settle_a_place_of_builds_that_differ_and_equal_values_do_not(world, monkeypatch):
@@ -887,11 +896,11 @@ def user_file(tmp_path):
     return str(copy)
 
 
-@pytest.mark.parametrize("grid", ["smoke", "zone", ON])
+@pytest.mark.parametrize("grid", ["smoke", "zone", ON, f"{ON};{OFF}"])
 def test_points_of_a_scenario_are_compared_by_default_those_of_its_smoke_tier(world, grid):
     found = compare.compute("@a", "@b", *asked(world(shift={"a": 1.0, "b": 1.0}), grid=grid, profile="bonded"))
     bonded = scenarios.find("bonded")
-    points = [bonded.parse(ON)] if grid == ON else bonded.grid(grid)
+    points = bonded.grids.get(grid) or map(bonded.parse, grid.split(";"))
     places = {("bonded", bonded.setting(point).point) for point in points}
     assert {(c.quantity.profile, c.quantity.place) for c in found.compared} == places
 

@@ -18,7 +18,7 @@ _SLOW, _RATE_UP = "CL005", "BBR15"
 def test_each_feature_is_an_observable_on_a_network_of_clauses():
     used = {clauses.setting(clause.network) for clause in clauses.all_clauses()}
     assert {clauses.setting(network) for network in changes.NETWORKS.values()} <= used
-    assert {feature.cell for feature in changes.FEATURES} == set(changes.NETWORKS)
+    assert {feature.cell for feature in (*changes.FEATURES, *changes.PERMITTED)} == set(changes.NETWORKS)
     assert {feature.name for feature in changes.FEATURES} <= set(OBSERVABLES)
     assert len({feature.id for feature in changes.FEATURES}) == len(changes.FEATURES)
 
