@@ -21,6 +21,7 @@ from conformance.engine import benches
 from conformance.engine.benches import Choice, Means
 from conformance.kernel import store as kernels
 from conformance.lab import adapter
+from conformance.model.clauses import changes
 from conformance.model.errors import UserError
 from conformance.model.judging import grid, seeds
 from conformance.model.judging.session import Finding
@@ -168,7 +169,7 @@ def _judged(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, mean
         by, first, trials, unmeasured = judge(bug, choices, options, means)
         tier = Tier(
             command=judge.__name__[1:],  # type: ignore[arg-type]
-            caught=bool(by), by=by, first=first, named=bool(by) and by[0] in bug.named_by, trials=trials,
+            caught=bool(by), by=by, first=first, named=bool(by) and names_mechanism(bug, by[0]), trials=trials,
             minutes=round((time.monotonic() - began_s) / 60, 1), unmeasured=unmeasured,
         )  # fmt: skip
         means.notes.say(f"{bug.id}: {tier.command}: {'caught' if by else 'nothing'}: {first}")
@@ -176,6 +177,17 @@ def _judged(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, mean
         caught |= tier.caught and tier.command in bugs.ABSOLUTE
         if options.until_named and tier.named and not bug.sham:
             return
+
+
+def names_mechanism(bug: Bug, what: str) -> bool:
+    """Return whether a feature, clause or zone names the mechanism of a bug.
+
+    It does if the entry says so of it, or, of a clause, of what the clause points at: whoever wrote the entry need not
+    have known each clause.
+    """
+    called = (clause for clause in clauses.all_clauses() if clause.id == what)
+    points_at = (changes.label_of_clause(clause, bug.algorithm) for clause in called)
+    return not {what, *points_at}.isdisjoint(bug.named_by)
 
 
 def _side(choice: Choice) -> str:

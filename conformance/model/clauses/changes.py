@@ -8,10 +8,11 @@ import contextlib
 import dataclasses
 from collections.abc import Mapping
 
-from conformance.model.clauses.document import ClauseNetwork
+from conformance.model.clauses.document import Clause, ClauseNetwork
 from conformance.model.clauses.observables import OBSERVABLES
 from conformance.model.clauses.seen import Invisible, View
-from conformance.model.diagnosis.feature_table import ALONE, LESS, Feature
+from conformance.model.diagnosis import stages
+from conformance.model.diagnosis.feature_table import ALONE, FEATURES as STEADY_FEATURES, LESS, Feature, label_of
 from conformance.model.diagnosis.ranking import Reading, of_samples
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
@@ -158,6 +159,9 @@ COMPARED = (
     Feature(name="after_held_share", cell=HELD, label=("held_packets", "held_packets"), tolerance=0.2,
             says="after packets had been held and none was lost, its window was {value} times the one before",
             above="a reduction that is undone, or none", below="a reduction that stays"),
+    Feature(name="silent_share", cell=PROBES, label=("backoff", "backoff"), tolerance=0.13,
+            says="its longest silence took {value} of an outage of 5 s",
+            above="probes that come too late, or none", below="more probes"),
     Feature(name="recovered", cell=PROBES, label=("after_outage", "after_outage"), tolerance=0.2,
             says="two seconds after an outage of 5 s, {value} of the link's rate arrived",
             above="more of the rate", below="less of the rate"),
@@ -320,6 +324,22 @@ COMPARED = (
             above="a path that stays fuller between probes", below="a path that stays emptier between probes"),
 )
 # fmt: on
+
+
+def label_of_clause(clause: Clause, algorithm: str) -> str | None:
+    """Return what a clause points at for an algorithm: the label of the feature that reads the same observable.
+
+    A feature in the clause's own network comes first. If there is none, features elsewhere must point at one thing; a
+    rate, which follows from everything, points at nothing there. None if no feature says so.
+    """
+    labels = {
+        feature: label_of(feature, algorithm)
+        for feature in (*COMPARED, *STEADY_FEATURES)
+        if feature.name == clause.observable.name and label_of(feature, algorithm)
+    }
+    here = {label for feature, label in labels.items() if COMPARED_NETWORKS.get(feature.cell) == clause.network}
+    shown = here or (set() if stages.is_rate(clause.observable.name) else set(labels.values()))
+    return shown.pop() if len(shown) == 1 else None
 
 
 def is_read_at(feature: Feature, profile: str, place: Point) -> bool:

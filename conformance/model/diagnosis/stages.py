@@ -106,3 +106,8 @@ def precedence(observable: str) -> int:
     """Return the number of an observable in the order of all; one that shows no stage comes last."""
     places = _places()
     return places[observable][1] if observable in places else len(places)
+
+
+def is_rate(observable: str) -> bool:
+    """Return whether an observable is a rate of a transfer, or of a part of it, which names a cause least."""
+    return observable in STAGES[-1][1]

@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from conformance.catalogue import bugs
+from conformance.catalogue import bugs, clauses
 from conformance.commands import bugs as command
 from conformance.commands.bugs import BugsOptions
 from conformance.commands.result import printed
 from conformance.engine.benches import Means
+from conformance.model.clauses import changes
 from conformance.model.diagnosis import by_trial
 from conformance.model.errors import UserError
 from conformance.support import schema
@@ -101,3 +102,33 @@ def test_what_a_run_prints_satisfies_its_schema():
     document = json.loads(json.dumps(printed(ran)))
     schema.check("bugs-run", document, "test")
     assert [entry["id"] for entry in document["runs"]] == [run.id for run in runs] and document["caught"] == ran.caught
+
+
+@pytest.mark.parametrize(
+    ("clause", "algorithm", "points_at"),
+    [
+        ("CL008", "cubic", "app_limited"),  # read in another network
+        ("CL053", "cubic", "loss_timer"),  # elsewhere, its observable points at backoff
+        ("CL016", "cubic", "disorder"),  # a rate, in the clause's own network
+        ("CL026", "cubic", None),  # a rate of a whole transfer
+        ("CL002", "cubic", None),  # no feature reads it
+        ("BBR521", "bbrv3", "idle_restart"),
+    ],
+)
+def test_a_clause_points_at_what_the_feature_of_its_observable_does(clause, algorithm, points_at):
+    assert changes.label_of_clause(clauses.find(clause), algorithm) == points_at
+
+
+def test_a_clause_names_a_bug_by_what_it_points_at():
+    (idle,) = bugs.chosen(["NGTCP2-BBRIDLE"])
+    assert "BBR521" not in idle.named_by
+    assert command.names_mechanism(idle, "BBR521") and command.names_mechanism(idle, "idle_pacing")
+    assert not command.names_mechanism(idle, "BBR05") and not command.names_mechanism(idle, "bbrv3/heatmap")
+
+
+def test_the_record_names_what_the_catalogue_names_today():
+    by_id = {bug.id: bug for bug in bugs.entries()}
+    for run in bugs.runs().values():
+        for tier in run.tiers:
+            today = tier.caught and command.names_mechanism(by_id[run.id], tier.by[0])
+            assert tier.named == today, (run.id, tier.command)
