@@ -168,7 +168,7 @@ def _judged(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, mean
         by, first, trials, unmeasured = judge(bug, choices, options, means)
         tier = Tier(
             command=judge.__name__[1:],  # type: ignore[arg-type]
-            caught=bool(by), by=by, first=first, named=bool(by) and names(bug, by[0]), trials=trials,
+            caught=bool(by), by=by, first=first, named=bool(by) and names_mechanism(bug, by[0]), trials=trials,
             minutes=round((time.monotonic() - began_s) / 60, 1), unmeasured=unmeasured,
         )  # fmt: skip
         means.notes.say(f"{bug.id}: {tier.command}: {'caught' if by else 'nothing'}: {first}")
@@ -178,7 +178,7 @@ def _judged(bug: Bug, choices: tuple[Choice, Choice], options: BugsOptions, mean
             return
 
 
-def names(bug: Bug, what: str) -> bool:
+def names_mechanism(bug: Bug, what: str) -> bool:
     """Return whether a feature, clause or zone names the mechanism of a bug.
 
     It does if the entry says so of it, or, of a clause, of what the clause points at: whoever wrote the entry need not

@@ -190,12 +190,13 @@ def test_a_clause_points_at_what_the_feature_of_its_observable_does(clause, algo
 def test_a_clause_names_a_bug_by_what_it_points_at():
     (idle,) = bugs.chosen(["NGTCP2-BBRIDLE"])
     assert "BBR521" not in idle.named_by
-    assert command.names(idle, "BBR521") and command.names(idle, "idle_pacing")
-    assert not command.names(idle, "BBR05") and not command.names(idle, "bbrv3/heatmap")
+    assert command.names_mechanism(idle, "BBR521") and command.names_mechanism(idle, "idle_pacing")
+    assert not command.names_mechanism(idle, "BBR05") and not command.names_mechanism(idle, "bbrv3/heatmap")
 
 
 def test_the_record_names_what_the_catalogue_names_today():
     by_id = {bug.id: bug for bug in bugs.entries()}
     for run in bugs.runs().values():
         for tier in run.tiers:
-            assert tier.named == (tier.caught and command.names(by_id[run.id], tier.by[0])), (run.id, tier.command)
+            today = tier.caught and command.names_mechanism(by_id[run.id], tier.by[0])
+            assert tier.named == today, (run.id, tier.command)
