@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from helpers import invoke, scheme, trial
+from helpers import as_read, invoke, scheme, trial
 from hypothesis import given, strategies as st
 from rich.console import Console
 
@@ -88,7 +88,7 @@ class Bench:
 
 def measured(goodputs, outcome=Outcome.OK, message=None, **metrics):
     known = [{"goodput_mbps": g, **metrics} if outcome is Outcome.OK else metrics for g in goodputs]
-    return [Measurement(trial=trial(), outcome=outcome, message=message, metrics=m) for m in known]
+    return [as_read(Measurement(trial=trial(), outcome=outcome, message=message, metrics=m)) for m in known]
 
 
 def run(monkeypatch, tmp_path, results, proxy="splitter"):
