@@ -10,7 +10,7 @@ import collections
 import dataclasses
 import math
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from conformance.catalogue import derive, documents, own_kind, scenarios
 from conformance.model.errors import UserError, located
@@ -30,7 +30,8 @@ LOST = "without baseline, as a trial of it timed out, failed or ended in an erro
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """What a results file says of a stack: its `zones` are (kind, Zone), and `schemes` all that it measured.
+    """What a results file says of a stack: its `zones` are (kind, Zone), `schemes` all that it measured, and `labs` the
+    lab versions that did.
 
     `lost` are the (algorithm, setting) of which a trial timed out, failed or ended in an error.
     """
@@ -38,6 +39,7 @@ class Baseline:
     zones: list[tuple[str, Zone]]
     lost: frozenset[Key]
     schemes: frozenset[Scheme]
+    labs: frozenset[str]
 
     def of_build(self, here: Scheme) -> bool:
         """Return whether it measured an algorithm with the build of `here`, of the kernel's TCP on its kernel."""
@@ -46,6 +48,20 @@ class Baseline:
             and (was.kernel_digest == here.kernel_digest or not here.in_kernel)
             for was in self.schemes
         )
+
+    def notes(
+        self, path: pathlib.Path | str, zones: Collection[Zone], scheme_of: Callable[[str], Scheme], lab: str
+    ) -> Iterator[str]:
+        """Yield lines about what a session by some of the baseline's zones cannot tell, or may tell wrongly.
+
+        `scheme_of` returns the scheme that runs an algorithm now; `lab`: the lab version of now. Raises UserError for a
+        baseline of another kernel, if the kernel's TCP is under test.
+        """
+        if zones and all(self.of_build(scheme_of(zone.algorithm)) for zone in zones):
+            yield f"baseline {path} is of the build that is tested: this cannot show a change"
+        yield from kernel_notes(path, zones, scheme_of)
+        if self.labs != {lab}:
+            yield f"baseline {path} was measured by another version of the lab, so what changed may be the emulator"
 
     def lost_questions(self, profile: str) -> list[tuple[str, Question]]:
         """Return [(kind, Question)] about what is lost, of all kinds that judge a stack under `profile`."""
@@ -176,7 +192,12 @@ def read(path: pathlib.Path | str, stack: str, profile: str) -> Baseline:
     unusable = _keys(bad)
     with located(path):
         derived = zones_of([m for m in measured if (m.scheme.algorithm, m.setting) not in unusable], profile)
-    return Baseline(zones=derived, lost=lost, schemes=frozenset(m.scheme for m in measured))
+    return Baseline(
+        zones=derived,
+        lost=lost,
+        schemes=frozenset(m.scheme for m in measured),
+        labs=frozenset(m.trial.lab_digest for m in measured),
+    )
 
 
 def _keys(measurements: Iterable[Measurement]) -> frozenset[Key]:

@@ -382,10 +382,8 @@ def compute(options: GateOptions, means: Means) -> GateResult:
     if options.keep_traces:
         files.check_writable(options.keep_traces, "name another folder with --keep-traces")
     if before and options.baseline:
-        if all(before.of_build(bench.scheme(algorithm)) for algorithm in zones):
-            notes.say(f"baseline {options.baseline} is of the build that is tested: this cannot show a change")
-        every_zone = itertools.chain.from_iterable(zones.values())
-        for line in baselines.kernel_notes(options.baseline, every_zone, bench.scheme):
+        every_zone = list(itertools.chain.from_iterable(zones.values()))
+        for line in before.notes(options.baseline, every_zone, bench.scheme, bench.lab_digest):
             notes.say(line)
     most = planned.looks[-1]
     each = f"{options.trials} to {most} trials" if most > options.trials else count(most, "trial")

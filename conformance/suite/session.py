@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from conformance.catalogue import baseline, expectations
+from conformance.catalogue import expectations
 from conformance.engine import benches, unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import Execution
@@ -39,11 +39,13 @@ def plan_of(
 
 
 def kernel_notes(plan: Plan, option: Options, bench: Bench, store: Store) -> list[str]:
-    """Return lines about results and baselines of other kernels. Raise UserError for a baseline that cannot be used."""
+    """Return lines about results and baselines of other kernels and labs. Raise UserError for a baseline that cannot be
+    used.
+    """
     wanted = {question.id for question in plan.questions}
     before = baseline_of(option)
     zones = [zone for _, zone in before.zones if zone.id in wanted] if before else []
-    notes = baseline.kernel_notes(option.baseline, zones, bench.scheme) if before else ()
+    notes = before.notes(option.baseline, zones, bench.scheme, bench.lab_digest) if before else ()
     return [*notes, *unused.lines(plan, bench, store)]
 
 

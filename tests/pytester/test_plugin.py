@@ -371,7 +371,12 @@ def test_a_baseline_takes_the_place_of_the_zone(suite, pytester):
     before = pytester.path / "before.jsonl"
     before.write_text(before.read_text().replace('"stack":"fake"', '"stack":"linux-tcp"'))
     again = *base, "--baseline", "before.jsonl"
-    suite(*again, "--results", "now.jsonl", kind="bad").assert_outcomes(passed=2)
+    same = suite(*again, "--results", "now.jsonl", kind="bad")
+    same.assert_outcomes(passed=2)
+    same.stdout.fnmatch_lines(["baseline before.jsonl is of the build that is tested: this cannot show a change"])
+    before.write_text(before.read_text().replace('"lab_digest":"7777777777777777"', '"lab_digest":"old"'))
+    other = "baseline before.jsonl was measured by another version of the lab, so what changed may be the emulator"
+    suite(*again, "--results", "now.jsonl", kind="bad").stdout.fnmatch_lines([other])
     result = suite(*again, "--results", "better.jsonl")
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(["cubic/fake/55555555 violates zone cubic/heatmap-baseline at *: above the zone"])
