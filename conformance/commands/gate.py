@@ -32,7 +32,7 @@ from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice, Means
 from conformance.model.diagnosis.blame import Blame, NotAttributed
 from conformance.model.errors import UserError
-from conformance.model.judging import expectation, grid as grids, seeds
+from conformance.model.judging import expectation, grid as grids, kinds, seeds
 from conformance.model.judging.expectation import Expected, Known, Surprise
 from conformance.model.judging.failing import Failures, leaves_open
 from conformance.model.judging.question import Key, Question
@@ -586,7 +586,7 @@ def _questions(zones: Iterable[Zone], work: Sequence[Key]) -> list[Question]:
 
 def evidence(results: Sequence[ZoneResult], needed: Iterable[str] = ()) -> GateEvidence:
     """Return the GateEvidence in these zones. `needed`: the algorithms that need a decided verdict."""
-    smoke = {(r.zone.algorithm, r.zone.profile, place) for r in results for place in r.zone.smoke}
+    smoke = {(r.zone.algorithm, r.zone.profile, place) for r in results for place in _smoke(r.zone)}
     every = [(r.zone, place, False) for r in results for place in r.unmeasured]
     every += [
         (r.zone, f.verdict.place, f.decided)
@@ -600,6 +600,11 @@ def evidence(results: Sequence[ZoneResult], needed: Iterable[str] = ()) -> GateE
     known = {zone.algorithm for zone, _, decided in every if decided}
     unknown = tuple(algorithm for algorithm in needed if algorithm not in known)
     return GateEvidence(smoke=bool(at_smoke), chosen=len(chosen), undecided=undecided, unknown_algorithms=unknown)
+
+
+def _smoke(zone: Zone) -> Iterable[Point]:
+    """Return the places of a zone's smoke verdicts: its smoke places or, if it judges kinds of cells, their kinds."""
+    return [rule.place for rule in kinds.rules(zone, zone.smoke)] if zone.by_kind else zone.smoke
 
 
 def failing(results: Iterable[ZoneResult]) -> list[Violation]:

@@ -23,7 +23,7 @@ from conformance.engine import benches, execute, runs
 from conformance.engine.progress import Progress
 from conformance.model.diagnosis import blame as model, feature_table
 from conformance.model.errors import UserError
-from conformance.model.judging import expectation, grid
+from conformance.model.judging import expectation, grid, kinds
 from conformance.model.judging.expectation import Expected
 from conformance.model.judging.question import Named
 from conformance.model.judging.session import Finding, plan
@@ -270,6 +270,23 @@ def test_status_127_is_no_way_out_of_a_cell_that_goes_badly(run):
     done = run("cubic", "--grid", CELLS, room=LeavesBadCells)
     assert done.exit_code == 3, done.output
     assert "fake does not offer cubic (5 of 5 trials), although it does in other trials" in done.output
+
+
+def test_kinds_of_smoke_cells_are_smoke_verdicts():
+    """Without them, two cells of the loss spoke for all that a budget had left no time for."""
+    heatmap, loss = (documents.zone_of("bbrv3", kind, "packets") for kind in ("heatmap", "loss"))
+    places = tuple(rule.place for rule in kinds.rules(heatmap, heatmap.places) if rule.judgeable)
+    decided = [Verdict(status=Status.CONFORMS, zone_id=loss.id, place=at, permitted=loss.intervals[at], reason="")
+               for at in loss.smoke]  # fmt: skip
+    results = [
+        ZoneResult(zone=heatmap, scheme_id="s", findings=(), unmeasured=places),
+        ZoneResult(zone=loss, scheme_id="s", findings=tuple(Finding(verdict=v) for v in decided), unmeasured=()),
+    ]
+    found = gate.evidence(results)
+    assert found.smoke and found.decided == len(decided) and found.chosen > 2 * len(decided)
+    assert {place.id for zone, place in found.undecided if zone is heatmap} == {
+        "no-random-loss", "up-to-2pct", "up-to-2pct-even",
+    }  # fmt: skip
 
 
 class LacksReno(fake_room.Room):
