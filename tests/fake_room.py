@@ -11,7 +11,7 @@ import pathlib
 import types
 
 import helpers
-from helpers import counted, overflows, scheme
+from helpers import as_read, counted, overflows, scheme
 
 from conformance.catalogue import documents
 from conformance.engine import benches
@@ -66,14 +66,14 @@ def made(trial, kind):
         value = permitted.low
     metrics = {"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": value}
     if trial.setting.segments:
-        return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, host={"wall_s": os.getpid()})
+        return as_read(Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, host={"wall_s": os.getpid()}))
     lost_pct = interval(zone_of(algorithm, "loss", profile), trial.setting.cell).basis.median
     came = 0 if kind == "bad" else round(10**6 * (1 - lost_pct / 100))
     evidence = {"interfaces": counted(10**6, came)}
     # `host` differs from one process to the next, as it does from one machine to the next.
-    return Measurement(
+    return as_read(Measurement(
         trial=trial, outcome=Outcome.OK, metrics=metrics, evidence=evidence, host={"wall_s": os.getpid()}
-    )
+    ))  # fmt: skip
 
 
 def interval(zone, cell):
@@ -96,9 +96,9 @@ def made_further(trial, kind):
     }  # fmt: skip
     events = value.get("loss_events_per_min")
     evidence = {} if events is None else {"trace": overflows(events)}
-    return Measurement(
+    return as_read(Measurement(
         trial=trial, outcome=Outcome.OK, metrics=metrics, evidence=evidence, host={"wall_s": os.getpid()}
-    )
+    ))  # fmt: skip
 
 
 def made_shared(trial, kind):

@@ -105,7 +105,12 @@ def measurement(utilization=0.5, seed=1, outcome=Outcome.OK, message=None, **tri
         metrics = {
             "bytes": made.setting.transfer_bytes, "completion_s": 20.0, "goodput_mbps": 5.0, "utilization": utilization,
         }  # fmt: skip
-    return Measurement(trial=made, outcome=outcome, message=message, metrics=metrics, host={"wall_s": 0.1})
+    return as_read(Measurement(trial=made, outcome=outcome, message=message, metrics=metrics, host={"wall_s": 0.1}))
+
+
+def as_read(measurement, **changes):
+    """Return a measurement with other metrics or evidence, and with the records of flows and links that follow."""
+    return store.with_records(dataclasses.replace(measurement, **{"flows": (), "links": (), **changes}))
 
 
 def line(measurement):
@@ -133,21 +138,21 @@ def measurements_of(metric, values, **changes):
     for m in measurements([0.5] * len(values), **changes):
         value = values[len(made)]
         if metric == "utilization":
-            m = dataclasses.replace(m, metrics={**m.metrics, "utilization": value})
+            m = as_read(m, metrics={**m.metrics, "utilization": value})
         elif metric == "transfer_rtts":
             rtt_s = 2 * m.trial.setting.cell.one_way_delay_ms / 1000
-            m = dataclasses.replace(m, metrics={"handshake_s": 0.1, "completion_s": 0.1 + value * rtt_s})
+            m = as_read(m, metrics={"handshake_s": 0.1, "completion_s": 0.1 + value * rtt_s})
         elif metric == "back_to_back_packets":
-            m = dataclasses.replace(m, metrics={metric: value})
+            m = as_read(m, metrics={metric: value})
         elif metric == "queue_mean_bdp":
-            m = dataclasses.replace(m, metrics={"queue_mean_bytes": value * m.trial.setting.cell.bdp_bytes})
+            m = as_read(m, metrics={"queue_mean_bytes": value * m.trial.setting.cell.bdp_bytes})
         elif metric == "loss_events_per_min":
-            m = dataclasses.replace(m, evidence={"trace": overflows(value)})
+            m = as_read(m, evidence={"trace": overflows(value)})
         else:
             sent = 1_000_000_000
             came = round(sent * (1 - value / 100))
             interfaces = counted(sent, came)
-            m = dataclasses.replace(m, evidence={"interfaces": interfaces})
+            m = as_read(m, evidence={"interfaces": interfaces})
         assert abs(m.value(metric) - value) < 1e-6
         made.append(m)
     return made
@@ -213,9 +218,9 @@ def shared_measurement(trial, value=types.MappingProxyType({})):
         }
     ]  # fmt: skip
     metrics = {"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": value["utilization"]}
-    return Measurement(
+    return store.with_records(Measurement(
         trial=trial, outcome=Outcome.OK, metrics=metrics, flows=tuple(flows), links=tuple(links), host={"wall_s": 0.1}
-    )
+    ))  # fmt: skip
 
 
 def zone(low=0.4, high=0.6, cell=CELL, **changes):
@@ -333,7 +338,7 @@ def results_file(path):
         (calibration,) = NETWORK["calibration"]
         evidence["calibration"] = [calibration] if options.get("drops", True) else calibration
         return [
-            dataclasses.replace(
+            as_read(
                 m,
                 evidence=evidence if m.metrics else {},
                 metrics={**m.metrics, "queue_mean_bytes": 5000.0} if m.metrics else {},

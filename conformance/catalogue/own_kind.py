@@ -45,7 +45,7 @@ def _of_one_kind(measurement: Measurement) -> bool:
 
     Return False if the algorithm of a group was not seen, or if the trial had a single flow.
     """
-    if not measurement.flows:
+    if group_metrics.others_mbps(measurement) is None:
         return False
     controls = (measurement.evidence.get("congestion_control") or {}).values()
     return None not in controls and len({control["name"] for control in controls}) == 1

@@ -144,9 +144,8 @@ def _packets(measurement: Measurement) -> float:
 
     Packet counters of interfaces would not do: they count a batch that is segmented later as one packet.
     """
-    interfaces = measurement.evidence["interfaces"]["server"]
-    sent_bytes: int = sum(counters["tx_bytes"] for counters in interfaces.values())
-    return sent_bytes / _PACKET_BYTES
+    left_bytes: int = measurement.flows[0]["left_bytes"]
+    return left_bytes / _PACKET_BYTES
 
 
 #: How the cost of a trial is split into parts: its cell, the seconds' worth of data of a short transfer, and the trials

@@ -22,7 +22,8 @@ from conformance.model.groups import grouped
 from conformance.model.judging.question import Question
 from conformance.model.judging.session import Answer, Finding, Session, plan
 from conformance.model.judging.verdict import Status, Verdict
-from conformance.model.metrics import group_metrics, table as metrics
+from conformance.model.metrics import group_metrics
+from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.scenario import Scenario
 from conformance.model.networks.setting import Setting
@@ -40,7 +41,7 @@ class GroupFigure:
 
     SHOWN = ("group", "metric", "median", "values")
 
-    #: A group's name; `judged` for all judged groups together; empty for a lone transfer.
+    #: A group's name; `judged` for all judged groups together.
     group: str
     metric: str
     #: Null for a trial that did not see it.
@@ -232,22 +233,18 @@ def _ran(point: Point, measurements: Sequence[Measurement], verdicts: Sequence[V
 
 
 def _figures(measurements: Sequence[Measurement]) -> Iterator[GroupFigure]:
-    """Yield the figures of each group that have a value; for a lone transfer, those of the transfer."""
+    """Yield the figures of each group that have a value."""
     if not measurements:
         return
     network = measurements[0].setting.network
-    if not measurements[0].flows:
-        for metric in metrics.lone():
-            yield from _figure("", metric.name, [measurement.value(metric.name) for measurement in measurements])
-        return
     judged = [group.name for group in network.flows if group.judged]
     groups: Mapping[str, str | None] = {
         **({JUDGED: None} if len(judged) > 1 else {}),
         **{group.name: group.name for group in network.flows},
     }
     for title, group in groups.items():
-        for name, of in metrics.shared().items():
-            yield from _figure(title, name, [of(measurement, group) for measurement in measurements])
+        for name, metric in METRICS.items():
+            yield from _figure(title, name, [metric.of(measurement, group) for measurement in measurements])
 
 
 def _figure(group: str, metric: str, values: Sequence[float | None]) -> Iterator[GroupFigure]:

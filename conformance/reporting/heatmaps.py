@@ -16,7 +16,7 @@ from conformance.model.judging.session import by_zone
 from conformance.model.judging.verdict import CONFIDENCE, Status, Verdict, ZoneVerdict, counts, false_alarms, overall
 from conformance.model.judging.zone import Interval, Zone
 from conformance.model.metrics.metric import Metric
-from conformance.model.metrics.table import others
+from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell, Point
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome, RunKey, Scheme
@@ -292,7 +292,7 @@ def drawn(measurements: Iterable[Measurement], or_none: bool = False) -> Drawn:
 
     If there are only paths of two segments, raises UserError, or with `or_none` returns nothing.
     """
-    known = _with_evidence(measurements)
+    known = _with_counters(measurements)
     zones = _zones()
     findings = points.findings(known, zones.values())
     judged = {run: by_zone(finding for _, finding in of_run) for run, of_run in findings.items()}
@@ -309,7 +309,7 @@ def all_series(measurements: Iterable[Measurement], planned: Mapping[str, ZoneVe
     """
     if planned is None:
         return list(drawn(measurements).series)
-    known = _with_evidence(measurements)
+    known = _with_counters(measurements)
     return _series(known, {m.trial.run: planned for m in known}, _zones())
 
 
@@ -326,20 +326,21 @@ def _series(
             zone = zones.get((metric, run[0].algorithm, profile_digest))  # noqa: B023
             return heatmap(measurements, zone, metric, judged.get(run, {}).get(zone.id) if zone else None)  # noqa: B023
 
-        others_ = [m.name for m in others() if (m.name, run[0].algorithm, profile_digest) in zones]
-        several.append(Series(utilization=of("utilization"), lost=of("lost_pct"), others=tuple(map(of, others_))))
+        utilization, lost, *others = METRICS
+        judged_ = [name for name in others if (name, run[0].algorithm, profile_digest) in zones]
+        several.append(Series(utilization=of(utilization), lost=of(lost), others=tuple(map(of, judged_))))
     return sorted(several, key=lambda s: (s.scheme.id, s.setting.profile, s.utilization.room, s.digest))
 
 
-def _with_evidence(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """Leave out what a study published (without evidence, with a reference's seeds) if others have evidence."""
+def _with_counters(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """Leave out what a study published (without counters, with a reference's seeds) if others have counters."""
     known = list(measurements)
     cells = [m for m in known if isinstance(m.setting.point, Cell)]
-    better = {(m.trial.run, m.setting.profile_digest) for m in cells if m.evidence}
+    better = {(m.trial.run, m.setting.profile_digest) for m in cells if m.counted}
     left_out = {
         id(m)
         for m in cells
-        if not m.evidence and m.outcome is Outcome.OK and (m.trial.run, m.setting.profile_digest) in better
+        if not m.counted and m.outcome is Outcome.OK and (m.trial.run, m.setting.profile_digest) in better
     }
     return [m for m in known if id(m) not in left_out]
 

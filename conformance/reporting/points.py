@@ -67,8 +67,8 @@ def findings(measurements: Iterable[Measurement], zones: Iterable[Zone]) -> dict
         for zone in by_algorithm.get(run[0].algorithm, ()):
             if not judges(zone, setting, setting.point):
                 continue
-            # Lines that were published for a study lack evidence, from which some metrics are computed.
-            telling = [m for m in of_setting if m.evidence or m.outcome is not Outcome.OK or zone.value(m) is not None]
+            # Lines that were published for a study lack counters, from which some metrics are computed.
+            telling = [m for m in of_setting if m.counted or m.outcome is not Outcome.OK or zone.value(m) is not None]
             if telling:
                 by_run[run].setdefault(zone.id, (zone, {}))[1][setting] = telling
     return {run: _of_run(run[0].algorithm, of_zones.values()) for run, of_zones in by_run.items()}

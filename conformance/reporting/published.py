@@ -39,7 +39,7 @@ def write(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
             continue
         front = {m.trial.key for cell in series.cells if (m := cell_page.front(series, cell))}
         by_stack[series.scheme.stack] += [
-            _lean(m, read.whole(m), m.trial.key in front)
+            _lean(m, read.whole(m) if m.trial.key in front else m)
             for result in series.utilization.results.values()
             for m in result.measurements
         ]
@@ -141,13 +141,9 @@ def _write(
     return written
 
 
-def _lean(measurement: Measurement, whole: Measurement, front: bool) -> Measurement:
-    """Return the measurement with only the evidence that verdicts need and pages show, and nothing about the machine.
-
-    `measurement`: as a Source keeps it, with the counters that verdicts need; `whole`: the same with all evidence.
-    """
-    shown = {name: whole.evidence[name] for name in (_SHOWN if front else ()) if whole.evidence.get(name)}
-    evidence: dict[str, Any] = {**measurement.evidence, **shown}
+def _lean(measurement: Measurement, whole: Measurement) -> Measurement:
+    """Return a measurement, as a Source has it without anything about the machine, with what pages show of `whole`."""
+    evidence: dict[str, Any] = {name: whole.evidence[name] for name in _SHOWN if whole.evidence.get(name)}
     if isinstance(evidence.get("trace"), dict):
         evidence["trace"] = {
             name: [_short(value) for value in column] if isinstance(column, list) else column

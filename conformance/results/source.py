@@ -10,15 +10,8 @@ import pathlib
 from collections.abc import Iterable
 from typing import Any
 
-from conformance.model.metrics import transfer_metrics
 from conformance.model.trials.trial import Measurement
 from conformance.results import store
-
-#: the interface counters that Measurement.value() needs
-_COUNTERS = ("tx_bytes", "rx_bytes", "rx_packets")
-#: the counters of queues that it needs, and the kinds of queues that mark
-_QUEUE = ("kind", "dev", "handle", "packets", "ecn_mark", "ce_mark", "tins")
-_MARKING = ("fq_codel", "codel", "pie", "cake")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,20 +69,4 @@ def _lean(measurement: Measurement, shared: dict[Any, Any]) -> Measurement:
         setting=shared.setdefault(trial.setting, trial.setting),
         scheme=shared.setdefault(trial.scheme, trial.scheme),
     )
-    interfaces = {
-        side: {name: {key: counters[key] for key in _COUNTERS if key in counters} for name, counters in by_name.items()}
-        for side, by_name in (measurement.evidence.get("interfaces") or {}).items()
-        if side in ("server", "client")
-    }
-    evidence: dict[str, Any] = {"interfaces": interfaces} if interfaces else {}
-    # Counters of queues that mark (model/metrics/transfer_metrics.py: marked_pct).
-    queues = [
-        {name: queue[name] for name in _QUEUE if name in queue}
-        for queue in measurement.evidence.get("qdiscs") or ()
-        if queue.get("kind") in _MARKING
-    ]
-    if queues:
-        evidence["qdiscs"] = queues
-    if drops := transfer_metrics.queue_drops(measurement.evidence):
-        evidence["queue_drops"] = drops
-    return dataclasses.replace(measurement, trial=trial, evidence=evidence, host={})
+    return dataclasses.replace(measurement, trial=trial, evidence={}, host={})

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
+from conformance.model.emulation import facts
 from conformance.model.errors import UserError, located
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome, Scheme, Trial, is_version
@@ -110,6 +111,8 @@ def _parse(line: bytes, where: str, known: set[LineKind]) -> Measurement:
         if measurement.packets is not None:
             schema.check("measurement", measurement.packets, f"{where}: /packets", "packets")
         _check_values(measurement)
+        measurement = with_records(measurement)
+        _check_records(measurement)
         return measurement
     except RecursionError:
         raise UserError(f"{where}: nested too deeply") from None
@@ -142,19 +145,18 @@ def _check_values(measurement: Measurement) -> None:
             f"more than {_LONGEST_NAME} characters of /trial/lab_digest, or {_LONGEST_MESSAGE} of /message"
         )
     check(measurement)
-    if measurement.outcome is Outcome.OK and measurement.utilization is None:
-        raise ValueError("/metrics/utilization is missing")
-    interfaces = measurement.evidence.get("interfaces") or {}
-    if interfaces and (lacking := [side for side in ("server", "client") if side not in interfaces]):
-        raise ValueError(f"/evidence/interfaces/{lacking[0]} is missing")
-    for side, by_name in interfaces.items():
-        for name, counters in by_name.items():
-            for key in ("tx_bytes", "rx_bytes"):
-                if key not in counters:
-                    raise ValueError(f"/evidence/interfaces/{side}/{name}/{key} is missing")
-            for key, value in counters.items():
-                if type(value) is not int or not 0 <= value < schema.LARGEST:
-                    raise ValueError(f"/evidence/interfaces/{side}/{name}/{key} is {value!r:.40}, not a count")
+
+
+def with_records(measurement: Measurement) -> Measurement:
+    """Return a measurement with all that today's records of flows and links have; older lines lack some, or all."""
+    trial, metrics = measurement.trial, measurement.metrics
+    if not metrics or any("utilization" in flow for flow in measurement.flows):
+        return measurement
+    if measurement.flows:
+        flows = facts.with_parts(trial.setting.network, measurement.flows, metrics.get("utilization"))
+        return dataclasses.replace(measurement, flows=flows)
+    flows, links = facts.in_detail(trial, metrics, measurement.evidence)
+    return dataclasses.replace(measurement, flows=flows, links=links)
 
 
 def dumps(measurement: Measurement) -> bytes:
@@ -272,7 +274,7 @@ class Store:
 
 
 #: endings of the names of numbers; numbers with an ending in _COUNTS are never negative
-_COUNTS = ("_mbps", "bytes", "_packets", "_segments")
+_COUNTS = ("_mbps", "bytes", "_packets", "_segments", "utilization")
 _NUMBERS = (*_COUNTS, "_s", "_ms", "_pct", "index")
 #: names of lists with one value per second (a beginning, an ending), and of tables of quantiles (endings)
 _SERIES, _PER_SECOND, _TABLES = "series_", ("_series_mbps",), ("rtt_ms", "queue_delay_ms")
@@ -280,9 +282,9 @@ _SERIES, _PER_SECOND, _TABLES = "series_", ("_series_mbps",), ("rtt_ms", "queue_
 _MOST_INTEGER = 2**53
 #: the most characters of names and of messages, as the schema has it
 _LONGEST_NAME, _LONGEST_MESSAGE = 1000, 10_000
-#: the most utilization in a cell, where what a bottleneck lets pass at once may add to its rate, and in a network,
-#: whose rate may change between the least and the greatest that links can have
-_MOST_OF_CELL, _MOST_OF_NETWORK = 10.0, 1e5
+#: the most utilization: what a bottleneck lets pass at once may add to its rate, and a rate that changes may do so
+#: between the least and the greatest that links can have
+_MOST, _MOST_OF_CHANGING = 10.0, 1e5
 #: types of the values in the evidence, by name
 _EVIDENCE: Mapping[str, type] = {
     "changes": list, "interfaces": dict, "kernel_release": str, "qdiscs": list, "snmp": dict, "tcp_info": dict,
@@ -306,9 +308,13 @@ def check(measurement: Measurement) -> None:
     """Raise ValueError, with the JSON pointer, if a value is not of the type that its name says."""
     for name, value in measurement.metrics.items():
         _check_number(value, f"/metrics/{name}", least=0)
-    most = _MOST_OF_NETWORK if measurement.flows else _MOST_OF_CELL
-    if (measurement.utilization or 0) > most:
-        raise ValueError(f"/metrics/utilization is {measurement.utilization!r:.40}, more than {most:g}")
+    _check(measurement.host, "host", "/host")
+    for name, value in measurement.evidence.items():
+        _check_evidence(name, value, f"/evidence/{name}")
+
+
+def _check_records(measurement: Measurement) -> None:
+    """Check the records of flows and links, as check() does the rest."""
     for kind, records in (("flows", measurement.flows), ("links", measurement.links)):
         for at, record in enumerate(records):
             for key, of_type in _RECORDS[kind].items():
@@ -317,9 +323,14 @@ def check(measurement: Measurement) -> None:
                 if not isinstance(record[key], of_type):
                     raise ValueError(f"/{kind}/{at}/{key} is {record[key]!r:.40}, not {_KINDS[of_type]}")
             _check(record, kind, f"/{kind}/{at}")
-    _check(measurement.host, "host", "/host")
-    for name, value in measurement.evidence.items():
-        _check_evidence(name, value, f"/evidence/{name}")
+            for look in record.get("queue_drops", ()):
+                if len(look) != 2 or not {int, float}.issuperset(map(type, look)):
+                    raise ValueError(f"/{kind}/{at}/queue_drops is not a list of pairs of numbers")
+    if measurement.outcome is Outcome.OK and measurement.utilization is None:
+        raise ValueError("/metrics/utilization is missing")
+    most = _MOST_OF_CHANGING if measurement.setting.network.schedule else _MOST
+    if (measurement.utilization or 0) > most:
+        raise ValueError(f"/flows: utilization is {measurement.utilization!r:.40}, more than {most:g}")
 
 
 def _check(value: Any, name: str, where: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 from conformance.model.judging import statistics
 from conformance.model.judging.verdict import Status
 from conformance.model.networks.setting import Setting
-from conformance.model.trials.trial import Measurement, Outcome, Scheme
+from conformance.model.trials.trial import Measurement, Scheme
 from conformance.reporting import heatmaps
 from conformance.reporting.html import trace_picture
 from conformance.results.store import dumps
@@ -92,11 +92,7 @@ def _words(item: JudgedItem, status: Status) -> str:
 def _attach_trials(item: JudgedItem, status: Status) -> None:
     """Attach a picture of the trial nearest to the median and, if the test does not conform, all trials' lines."""
     for setting, measurements in item.measured.items():
-        of_trials = [
-            (m.utilization, m)
-            for m in measurements
-            if m.outcome in (Outcome.OK, Outcome.TIMEOUT) and m.utilization is not None
-        ]
+        of_trials = [(utilization, m) for m in measurements if (utilization := m.utilization) is not None]
         if of_trials and item.finding.values:
             middle = statistics.median(utilization for utilization, _ in of_trials)
             _, nearest = min(of_trials, key=lambda pair: (abs(pair[0] - middle), pair[1].trial.seed))

@@ -195,7 +195,7 @@ def test_several_clients_of_a_stack_share_with_the_kernels_flows(bench):
     assert far["min_rtt_ms"] > one["min_rtt_ms"] + 39
     # A flow's first window is not paced.
     assert 0.8 < paced["goodput_mbps"] < 1.05
-    assert metrics.shared()["share"](found, "test") + metrics.shared()["share"](found, "far") < 1
+    assert metrics.METRICS["share"].of(found, "test") + metrics.METRICS["share"].of(found, "far") < 1
 
 
 def times(flow, name):

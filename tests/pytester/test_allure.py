@@ -1,13 +1,12 @@
 """`pytest --alluredir`, JUnit XML and kept traces, with a room that needs no guest."""
 
 import collections
-import dataclasses
 import json
 import xml.etree.ElementTree as xml
 
 import fake_room
 import pytest
-from helpers import EVIL, trace
+from helpers import EVIL, as_read, trace
 from test_plugin import GRID, PATH, RERUN
 
 from conformance.commands import trace as tracing
@@ -78,7 +77,7 @@ def test_heatmaps_and_traces_are_attached(results, pytester):
 
     def made(trial, kind):
         measured = plain(trial, kind)
-        return dataclasses.replace(measured, evidence={**measured.evidence, "trace": trace()})
+        return as_read(measured, evidence={**measured.evidence, "trace": trace()})
 
     found = results("-m", "cubic and heatmap", *GRID, kind="bad", more=lambda patch: patch(fake_room, "made", made))
     names = {name: [a["name"] for a in result["attachments"]] for name, result in found.items()}

@@ -20,7 +20,7 @@ import signal
 import traceback
 
 import pytest
-from helpers import counted, measurement, of_trial, places, program
+from helpers import as_read, counted, measurement, of_trial, places, program
 
 from conformance.catalogue import clauses, documents, expectations, lint, mutant_record, scenarios, studies
 from conformance.commands import mutants
@@ -220,7 +220,7 @@ def _json(*parts):
     return json.loads(paths.data(*parts).read_text())
 
 
-LINE = dataclasses.replace(
+LINE = as_read(
     measurement(), evidence={"interfaces": counted(2000, 1990), "trace": {"t_s": [0.0], "queue_bytes": [1]}}
 ).to_json()
 OTHER = of_trial(measurement(), seed=2).to_json()

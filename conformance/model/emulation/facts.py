@@ -1,7 +1,7 @@
 """Turn the facts that a guest reports about a trial into a Measurement.
 
-Of flows and links it has a record each. A flow that was recorded in detail has metrics and evidence of its own instead,
-as it is alone in a cell, or beside a rival.
+Of flows and links it has a record each. If one flow was recorded in detail, as it is alone in a cell or beside a rival,
+its metrics and evidence say what these hold.
 """
 
 import itertools
@@ -34,6 +34,16 @@ _COUNTS = (
     "arrived_bytes",
 )  # fmt: skip
 _CALIBRATION = ("rate_mbps", "delays_ms", "loss_sent", "loss_lost")
+#: figures of a trial that are those of the flow that was recorded in detail, and some that every flow's record has
+_OF_FLOW = (
+    "bytes", "completion_s", "handshake_s", "goodput_mbps", "utilization", "min_rtt_ms", "retransmitted_segments",
+    "back_to_back_packets", "longest_burst_packets",
+)  # fmt: skip
+_UNSEEN = ("bytes", "completion_s", "handshake_s", "goodput_mbps", "end_s", "rtt_ms")
+#: what is seen of a direction of a link of which only the kernel's counters are known
+_UNWATCHED: Facts = {
+    "looks": {}, "delays": None, "delays_ms": None, "watched_one_in": None, "hop": None, "trips": None,
+}  # fmt: skip
 #: {metric of bursts: its name in what was seen of them}
 _BURSTS = {"back_to_back_packets": "usual", "longest_burst_packets": "longest"}
 
@@ -48,16 +58,18 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
     if fault:
         return Measurement(trial=trial, outcome=fault.outcome, message=fault.message, host=dict(host))
     requested, timed_out, detail = trial.setting.network, facts["timed_out"], facts["detail"]
-    flows = [] if detail else [
-        {**_flow(trial, group, number, of, facts), **phases.of_flow(requested, group, shown, facts)}
-        for group, of in zip(requested.flows, facts["groups"], strict=True)
-        for number, shown in enumerate(of["flows"])
-    ]  # fmt: skip
-    links = [] if detail else [
-        {**_link(requested, link, way, shown, facts["elapsed_s"]), **phases.of_link(requested, link, way, shown, facts)}
-        for link, both in zip(requested.links, facts["links"], strict=True)
-        for way, shown in zip(WAYS, both, strict=True)
-    ]  # fmt: skip
+    evidence = {
+        "kernel_release": network["kernel"],
+        "sysctls": network["sysctls"],
+        "offload": network["offload"],
+        "qdiscs": [queue for both in facts["links"] for shown in both for queue in shown["qdiscs"]],
+        **(_of_detail(trial, detail, network) if detail else _of_groups(requested, facts)),
+    }
+    if detail:
+        metrics = _of_transfer(trial, facts, detail)
+        flows, links = in_detail(trial, metrics, evidence)
+    else:
+        metrics, flows, links = _of_flows(trial, facts)
     what = "transfer" if detail else "flows"
     late = f"the {what} took longer than {trial.setting.timeout_s:g} s of virtual time"
     if credibility.ended_silent(trial, facts):
@@ -66,17 +78,11 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
         trial=trial,
         outcome=Outcome.TIMEOUT if timed_out else Outcome.OK,
         message=late if timed_out else moves.words(requested, facts),
-        metrics=_of_transfer(trial, facts, detail) if detail else _metrics(trial, flows, links, facts),
-        evidence={
-            "kernel_release": network["kernel"],
-            "sysctls": network["sysctls"],
-            "offload": network["offload"],
-            "qdiscs": [queue for both in facts["links"] for shown in both for queue in shown["qdiscs"]],
-            **(_in_detail(trial, detail, network) if detail else _of_groups(requested, facts)),
-        },
+        metrics=metrics,
+        evidence=evidence,
         host=dict(host),
-        flows=tuple(flows),
-        links=tuple(links),
+        flows=flows,
+        links=links,
     )
 
 
@@ -126,7 +132,7 @@ def _of_transfer(trial: Trial, facts: Facts, detail: Facts) -> dict[str, float |
     }
 
 
-def _in_detail(trial: Trial, detail: Facts, network: Facts) -> dict[str, Any]:
+def _of_detail(trial: Trial, detail: Facts, network: Facts) -> dict[str, Any]:
     """Return its evidence."""
     sampled, counters = detail["sampled"], detail["counters"]
     before, after = counters["before"], counters["after"]
@@ -155,11 +161,108 @@ def _in_detail(trial: Trial, detail: Facts, network: Facts) -> dict[str, Any]:
     }
 
 
+def in_detail(trial: Trial, metrics: Facts, evidence: Facts) -> tuple[tuple[Facts, ...], tuple[Facts, ...]]:
+    """Return (flows, links): the records of a trial, of these metrics and this evidence, that recorded one in detail.
+
+    Lines of older labs have nothing else, so their reader (results/store.py) calls this, too.
+    """
+    network = trial.setting.network
+    recorded = _in_detail(network, metrics, evidence)
+    flows = tuple(
+        {
+            "group": group.name, "index": number, "judged": group.judged, "start_s": 0.0, "goodput_series_mbps": [],
+            "algorithm": group.algorithm or trial.scheme.algorithm, **dict.fromkeys(_UNSEEN),
+            **(recorded if group is network.tested and number == 0 else {}),
+        }
+        for group in network.flows
+        for number in range(group.count)
+    )  # fmt: skip
+    limit, links = network.bottleneck(network.tested), []
+    for link, way in itertools.product(network.links, WAYS):
+        device = egress(network, link, way)
+        queues = [queue for queue in evidence.get("qdiscs") or () if queue.get("dev") == device]
+        links.append(_link(network, link, way, {**_UNWATCHED, "qdiscs": queues}, 0.0))
+        if limit and (link.name, way) == (limit[0].name, limit[1]):
+            links[-1] |= {name: metrics.get(name) for name in ("queue_mean_bytes", "queue_peak_bytes")}
+            links[-1] |= {"queue_drops": drops} if (drops := _queue_drops(evidence)) else {}
+    return flows, tuple(links)
+
+
+def _in_detail(network: Network, metrics: Facts, evidence: Facts) -> Facts:
+    """Return what is known of the flow that was recorded in detail; not when it ended by the clock of its packets."""
+    record = {name: metrics[name] for name in _OF_FLOW if name in metrics}
+    if interfaces := evidence.get("interfaces"):
+        left, arrived = (interfaces[side].values() for side in ("server", "client"))
+        # Splitters split one transfer into two.
+        record["left_bytes"] = None if network.splitters else sum(counters["tx_bytes"] for counters in left)
+        record["arrived_bytes"] = sum(counters["rx_bytes"] for counters in arrived)
+        # Lines of early labs count bytes only.
+        record["arrived_packets"] = sum(counters.get("rx_packets", 0) for counters in arrived)
+    return record
+
+
+def egress(network: Network, link: Link, way: str) -> str:
+    """Return the interface by which packets leave a direction of a link (topologies/network.py: _directions)."""
+    if way == "data":
+        return "to_client" if link == network.links[0] else "down_to_router"
+    return "to_server" if link == network.links[-1] else "up_to_router"
+
+
+def _queue_drops(evidence: Facts) -> list[list[float]]:
+    """Return the samples [time in s, packets that the queue dropped so far] that tell when it did; none if not sampled.
+
+    These are the first and the last sample, and each that saw new drops, with the ones before and after it.
+    """
+    columns = evidence.get("queue_drops") or evidence.get("trace") or {}
+    pairs = zip(columns.get("t_s", ()), columns.get("queue_dropped_packets", ()), strict=False)
+    looks = [[t_s, dropped] for t_s, dropped in pairs if dropped is not None]
+    grown = [at for at in range(1, len(looks)) if looks[at][1] > looks[at - 1][1]]
+    needed = {0, len(looks) - 1}.union(*((at - 1, at, at + 1) for at in grown))
+    return [look for at, look in enumerate(looks) if at in needed]
+
+
 def _case(trial: Trial, group: Flows, number: int, of: Facts, facts: Facts) -> Case:
     return Case(trial=trial, group=group, number=number, of_group=of, facts=facts, network={})
 
 
 # --- flows
+
+
+def _of_flows(trial: Trial, facts: Facts) -> tuple[dict[str, Any], tuple[Facts, ...], tuple[Facts, ...]]:
+    """Return (metrics, flows, links); the metrics are of all judged flows together, as those of a single transfer."""
+    network = trial.setting.network
+    flows = [
+        {**_flow(trial, group, number, of, facts), **phases.of_flow(network, group, shown, facts)}
+        for group, of in zip(network.flows, facts["groups"], strict=True)
+        for number, shown in enumerate(of["flows"])
+    ]
+    links = [
+        {**_link(network, link, way, shown, facts["elapsed_s"]), **phases.of_link(network, link, way, shown, facts)}
+        for link, both in zip(network.links, facts["links"], strict=True)
+        for way, shown in zip(WAYS, both, strict=True)
+    ]
+    judged = [flow for flow in flows if flow["judged"]]
+    ends = [flow["end_s"] for flow in judged]
+    total = sum(flow["bytes"] or 0 for flow in judged)
+    first = min(flow["start_s"] for flow in judged)
+    lasted_s = (facts["elapsed_s"] if None in ends else max(ends)) - first
+    goodput = 8 * total / lasted_s / 1e6 if lasted_s > 0 else 0.0
+    rtts = [flow["min_rtt_ms"] for flow in judged if flow["min_rtt_ms"]]
+    limit = network.bottleneck(network.tested)
+    queue: Facts = next(
+        (link for link in links if limit and (link["link"], link["direction"]) == (limit[0].name, limit[1])), {}
+    )
+    metrics = {
+        "bytes": total,
+        "completion_s": None if facts["timed_out"] else _rounded(lasted_s),
+        "goodput_mbps": _rounded(goodput),
+        "utilization": _rounded(goodput / trial.setting.cell.bandwidth_mbps),
+        "min_rtt_ms": min(rtts, default=None),
+        "queue_mean_bytes": queue.get("queue_mean_bytes"),
+        "queue_peak_bytes": queue.get("queue_peak_bytes"),
+        "virtual_s": facts["virtual_s"],
+    }
+    return metrics, with_parts(network, flows, metrics["utilization"]), tuple(links)
 
 
 def _flow(trial: Trial, group: Flows, number: int, of: Facts, facts: Facts) -> dict[str, Any]:
@@ -238,6 +341,21 @@ def _at(known: Sequence[tuple[float, float]], t_s: float) -> float:
     return known[-1][1]
 
 
+def with_parts(network: Network, flows: Sequence[Facts], utilization: float | None) -> tuple[Facts, ...]:
+    """Return the records of flows with what each used of its bottleneck: if judged, its part of `utilization`."""
+    judged = [flow["bytes"] or 0 for flow in flows if flow["judged"]]
+    rates_mbps = {group.name: network.rate_mbps(group) for group in network.flows}
+
+    def part(flow: Facts) -> float | None:
+        if flow["judged"]:
+            weight = (flow["bytes"] or 0) / sum(judged) if any(judged) else 1 / len(judged)
+            return None if utilization is None else utilization * weight
+        goodput_mbps, rate_mbps = flow["goodput_mbps"], rates_mbps[flow["group"]]
+        return None if goodput_mbps is None or not rate_mbps else goodput_mbps / rate_mbps
+
+    return tuple({**flow, "utilization": part(flow)} for flow in flows)
+
+
 # --- links
 
 
@@ -257,7 +375,7 @@ def _link(network: Network, link: Link, way: str, shown: Facts, elapsed_s: float
         "out_bytes": root.get("bytes"),
         "out_packets": root.get("packets"),
         "dropped_packets": queue_counts.dropped(queues, random_loss),
-        "marked_packets": queue_counts.marked(queues, shown["hop"]) if has_queue else None,
+        "marked_packets": queue_counts.marked(queues, shown["hop"]) if has_queue and queues else None,
         "queue_mean_bytes": _rounded(sum(standing) / len(standing), 1) if standing else None,
         "queue_peak_bytes": max(standing, default=None),
         # If the delay changes, it is not known which part of a packet's time was the queue's.
@@ -289,31 +407,6 @@ def _rates(looks: Facts) -> list[float]:
 
 
 # --- the trial as a whole
-
-
-def _metrics(trial: Trial, flows: Sequence[Facts], links: Sequence[Facts], facts: Facts) -> dict[str, Any]:
-    """Return the metrics of all judged flows together, as those of a single transfer."""
-    judged = [flow for flow in flows if flow["judged"]]
-    ends = [flow["end_s"] for flow in judged]
-    total = sum(flow["bytes"] or 0 for flow in judged)
-    first = min(flow["start_s"] for flow in judged)
-    lasted_s = (facts["elapsed_s"] if None in ends else max(ends)) - first
-    goodput = 8 * total / lasted_s / 1e6 if lasted_s > 0 else 0.0
-    rtts = [flow["min_rtt_ms"] for flow in judged if flow["min_rtt_ms"]]
-    slowest = trial.setting.network.bottleneck(trial.setting.network.tested)
-    queue: Facts = next(
-        (link for link in links if slowest and (link["link"], link["direction"]) == (slowest[0].name, slowest[1])), {}
-    )
-    return {
-        "bytes": total,
-        "completion_s": None if facts["timed_out"] else _rounded(lasted_s),
-        "goodput_mbps": _rounded(goodput),
-        "utilization": _rounded(goodput / trial.setting.cell.bandwidth_mbps),
-        "min_rtt_ms": min(rtts, default=None),
-        "queue_mean_bytes": queue.get("queue_mean_bytes"),
-        "queue_peak_bytes": queue.get("queue_peak_bytes"),
-        "virtual_s": facts["virtual_s"],
-    }
 
 
 def _quantiles(values: Sequence[float]) -> dict[str, float] | None:

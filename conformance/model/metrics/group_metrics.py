@@ -1,4 +1,4 @@
-"""Compute the metrics of flows that share a network: pure functions of a measurement and a group.
+"""Compute metrics of flows and of their bottleneck: pure functions of a measurement and a group.
 
 A group is a name, or None for all judged flows. A value that was not seen is None, never zero.
 """
@@ -15,6 +15,9 @@ from conformance.model.networks.schedule import Occasion, carried_bytes
 from conformance.model.networks.setting import Setting
 
 Facts = Mapping[str, Any]
+#: round trips of the empty path within which drops belong to one loss event: a packet may stand in the queue for one of
+#: them, and a sender learns of a drop one round trip later
+_LOSS_EVENT_RTTS = 3
 #: flows have converged when each stays this near its share, for so many seconds (RFC 9743 leaves both open)
 NEAR_SHARE, STEADY_S = 0.2, 5
 #: bytes of IP and TCP headers before a segment's data, and those that timestamps add
@@ -27,12 +30,6 @@ class Measured(Protocol):
 
     @property
     def setting(self) -> Setting: ...
-
-    @property
-    def metrics(self) -> Facts: ...
-
-    @property
-    def evidence(self) -> Facts: ...
 
     @property
     def flows(self) -> Sequence[Facts]: ...
@@ -49,6 +46,12 @@ def _group_of(network: Network, group: str | None) -> Flows:
     return network.tested if group is None else next(each for each in network.flows if each.name == group)
 
 
+def _rtt_s(measured: Measured, group: str | None) -> float:
+    """Return the round-trip time of a group's empty path."""
+    network = measured.setting.network
+    return network.rtt_s(_group_of(network, group))
+
+
 def flows_of(measured: Measured, group: str | None) -> list[Facts]:
     """Return the flows of a group; with None, all that are judged."""
     return [flow for flow in measured.flows if (flow["judged"] if group is None else flow["group"] == group)]
@@ -56,8 +59,40 @@ def flows_of(measured: Measured, group: str | None) -> list[Facts]:
 
 def _all(flows: Sequence[Facts], name: str) -> list[float] | None:
     """Return a value of each flow; None if there are no flows, or if one lacks it."""
-    values = [flow[name] for flow in flows]
+    values: list[Any] = [flow.get(name) for flow in flows]
     return values if values and None not in values else None
+
+
+def utilization(measured: Measured, group: str | None) -> float | None:
+    """Return the flows' goodput over their bottleneck's rate; an upper bound if one recorded in detail timed out."""
+    parts = _all(flows_of(measured, group), "utilization")
+    return None if parts is None else round(math.fsum(parts), 12)  # their parts add up to what it was
+
+
+def lost_pct(measured: Measured, group: str | None) -> float | None:
+    """Return the loss in percent by the interfaces' own counters, which is known whatever the stack says of itself."""
+    flows = flows_of(measured, group)
+    left, arrived = _all(flows, "left_bytes"), _all(flows, "arrived_bytes")
+    return 100 * (1 - sum(arrived) / sum(left)) if left and arrived and sum(left) else None
+
+
+def transfer_rtts(measured: Measured, group: str | None) -> float | None:
+    """Return the time from the end of the handshake to the last byte, in round trips of the empty path: the mean.
+
+    None if that time is not known, or if the path has no delay.
+    """
+    flows = flows_of(measured, group)
+    completions, handshakes = _all(flows, "completion_s"), _all(flows, "handshake_s")
+    rtt_s = _rtt_s(measured, group)
+    if completions is None or handshakes is None or not rtt_s:
+        return None
+    return math.fsum(took - shook for took, shook in zip(completions, handshakes, strict=True)) / rtt_s / len(flows)
+
+
+def back_to_back_packets(measured: Measured, group: str | None) -> float | None:
+    """Return the flows' greatest value: 99 % of each one's packets left in bursts no longer than that."""
+    bursts = _all(flows_of(measured, group), "back_to_back_packets")
+    return None if bursts is None else max(bursts)
 
 
 def goodput_mbps(measured: Measured, group: str | None) -> float | None:
@@ -119,11 +154,10 @@ def _mean_bound_mbps(network: Network, group: Flows, start_s: float, end_s: floa
 
 def latency_mean_ms(measured: Measured, group: str | None) -> float | None:
     """Return the mean round trip of data packets: that of the empty path plus the mean delay of the queue."""
-    network = measured.setting.network
     delays = (bottleneck(measured, group) or {}).get("queue_delay_ms")
     if delays is None:
         return None
-    latency_ms: float = 1000 * network.rtt_s(_group_of(network, group)) + delays["mean"]
+    latency_ms: float = 1000 * _rtt_s(measured, group) + delays["mean"]
     return latency_ms
 
 
@@ -175,6 +209,48 @@ def bottleneck(measured: Measured, group: str | None) -> Facts | None:
     network = measured.setting.network
     limit = network.bottleneck(_group_of(network, group))
     return None if limit is None else _record(measured, *limit)
+
+
+def queue_mean_bdp(measured: Measured, group: str | None) -> float | None:
+    """Return the bottleneck's mean queue over the path's BDP; None if it was not sampled, or the path has no delay."""
+    network = measured.setting.network
+    mean_bytes = (bottleneck(measured, group) or {}).get("queue_mean_bytes")
+    bdp_bytes = _rtt_s(measured, group) * (network.rate_mbps(_group_of(network, group)) or 0) * 1e6 / 8
+    return None if mean_bytes is None or not bdp_bytes else mean_bytes / bdp_bytes
+
+
+def loss_events_per_min(measured: Measured, group: str | None) -> float | None:
+    """Return how many loss events there were a minute, from the second to the last: the first one is slow start's.
+
+    Fewer than five events do not show a rhythm, so those after the first are then counted over the whole transfer. None
+    if the queue was not sampled, or if a proxy splits the transfer into two.
+    """
+    completions = _all(flows_of(measured, group), "completion_s")
+    looks = (bottleneck(measured, group) or {}).get("queue_drops")
+    network = measured.setting.network
+    if not looks or not completions or not max(completions) or network.splitters_of(_group_of(network, group)):
+        return None
+    starts_s = _loss_events_s(looks, _rtt_s(measured, group))
+    if len(starts_s) < 5:
+        return 60 * max(0, len(starts_s) - 1) / max(completions)
+    return 60 * (len(starts_s) - 2) / (starts_s[-1] - starts_s[1])
+
+
+def _loss_events_s(looks: Sequence[Sequence[float]], rtt_s: float) -> list[float]:
+    """Return when loss events began, from samples of the queue: [time in s, packets that it has dropped so far].
+
+    A loss event is an overflow of the queue, which lasts about a round trip. Drops within three round trips of the
+    empty path belong to one event. So do the drops that two samples in a row see, as an event may lie across the first
+    of them.
+    """
+    starts_s: list[float] = []
+    ends_s = -math.inf
+    for at, ((before_s, before), (t_s, dropped)) in enumerate(itertools.pairwise(looks), 1):
+        if dropped > before and t_s > ends_s:
+            starts_s.append((before_s + t_s) / 2)
+            next_s = looks[min(at + 1, len(looks) - 1)][0]
+            ends_s = max(next_s, t_s + _LOSS_EVENT_RTTS * rtt_s)
+    return starts_s
 
 
 def limited(measured: Measured, group: str | None) -> list[Facts]:

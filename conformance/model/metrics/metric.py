@@ -31,11 +31,11 @@ class Metric:
     no upper bound. margin: the absolute margin of zones, in the metric's unit. only_above: a smaller value than the
     references' is no fault; only_below: a greater one is none. full_scale: the end of the colour scale of values,
     which is from 0. missing: why trials of a stack may have no value, or None if a missing value is a fault of the lab.
-    column: the prefix of its further columns in exports, usually the name.
+    column: the prefix of its further columns in tables of cells and exports, "" if it has none there.
     against: for a metric that compares with what other flows have beside their own kind (Zone.own_kind), the function
     of a measurement and of that goodput; `of` is then None of every measurement.
     of: its value in a measurement, of one group of flows or, with None, of those that are judged; None if it was not
-    seen. of_transfer: whether it is a metric of a transfer that is alone in a cell, rather than of groups of flows.
+    seen.
     """
 
     name: str
@@ -55,13 +55,10 @@ class Metric:
     timeout: Timeout = Timeout.UNKNOWN
     missing: str | None = None
     column: str = ""
-    of_transfer: bool = False
     against: Callable[[Measured, float], float | None] | None = None
 
     def __post_init__(self) -> None:
-        usual = {"noun": self.title, "column": self.name}
-        for name, content in usual.items():
-            object.__setattr__(self, name, getattr(self, name) or content)
+        object.__setattr__(self, "noun", self.noun or self.title)
 
     def value(self, measured: Measured, own_kind_mbps: float | None = None) -> float | None:
         """Return its value in a measurement, of the judged flows.
@@ -91,8 +88,3 @@ class Metric:
         low = self.least if self.only_above else max(low, self.least)
         high = math.inf if self.only_below else high
         return low, high if self.most is None else min(high, self.most)
-
-
-def of_transfer(of: Callable[[Measured], float | None]) -> OfGroup:
-    """Return the `of` of a metric of a transfer that is alone in a cell."""
-    return lambda measured, group: of(measured)

@@ -8,39 +8,28 @@ import functools
 from collections.abc import Mapping
 
 from conformance.model.errors import UserError
-from conformance.model.metrics import (
-    delivery_metrics,
-    group_metrics,
-    recovery_metrics,
-    request_metrics,
-    transfer_metrics,
-)
-from conformance.model.metrics.metric import Metric, Timeout, of_transfer
+from conformance.model.metrics import delivery_metrics, group_metrics, recovery_metrics, request_metrics
+from conformance.model.metrics.metric import Metric, Timeout
 
 _share = functools.partial(Metric, unit="%", most=100.0)
 
 
-def _marked_pct(measured: group_metrics.Measured, group: str | None) -> float | None:
-    return group_metrics.marked_pct(measured, group) if measured.flows else transfer_metrics.marked_pct(measured)
-
-
 UTILIZATION = Metric(
     "utilization", "utilization", "Utilization: goodput over bandwidth",
-    of_transfer(lambda measured: measured.metrics.get("utilization")), of_transfer=True, digits=2, most=1.0,
-    margin=0.0005, full_scale=1.0, timeout=Timeout.UPPER_BOUND,
+    group_metrics.utilization, column="utilization", digits=2, most=1.0, margin=0.0005, full_scale=1.0,
+    timeout=Timeout.UPPER_BOUND,
 )  # fmt: skip
 #: margin: one lost burst of a short transfer
 LOST_PCT = Metric(
     "lost_pct", "lost", "Lost: share of the sender's bytes that never arrived, %",
-    of_transfer(transfer_metrics.lost_pct), of_transfer=True, noun="loss", column="lost", unit="%", most=100.0,
-    margin=0.3, full_scale=8.0,
+    group_metrics.lost_pct, noun="loss", column="lost", unit="%", most=100.0, margin=0.3, full_scale=8.0,
 )  # fmt: skip
 #: margin: one more packet, if two acknowledgements come together
 BACK_TO_BACK = Metric(
     "back_to_back_packets", "sent at once",
     "Packets sent back to back: 99 % of them left in bursts no longer than this",
-    of_transfer(lambda measured: measured.metrics.get("back_to_back_packets")), of_transfer=True, noun="burst",
-    column="at_once", unit="packets", least=1.0, margin=1.0, only_above=True, full_scale=20.0,
+    group_metrics.back_to_back_packets, noun="burst", column="at_once", unit="packets", least=1.0, margin=1.0,
+    only_above=True, full_scale=20.0,
 )  # fmt: skip
 #: {name: Metric}, in the order of reports; every report shows the first two, and others only if a zone judges them
 METRICS: Mapping[str, Metric] = {
@@ -50,21 +39,19 @@ METRICS: Mapping[str, Metric] = {
         LOST_PCT,
         Metric(  # margin: a queue that is nearly empty may hold one packet or two
             "queue_mean_bdp", "mean queue", "Mean queue at the bottleneck, in bandwidth-delay products",
-            of_transfer(transfer_metrics.queue_mean_bdp), of_transfer=True, column="queue", unit="BDP", digits=2,
-            margin=0.02, full_scale=1.0,
+            group_metrics.queue_mean_bdp, column="queue", unit="BDP", digits=2, margin=0.02, full_scale=1.0,
         ),
         Metric(  # margin: pacing spreads a window over part of a round trip
             "transfer_rtts", "transfer", "Length of the transfer, in round trips",
-            of_transfer(transfer_metrics.transfer_rtts), of_transfer=True, noun="length", column="transfer",
-            unit="round trips", margin=0.3, full_scale=10.0,
-            missing="its client does not say when the handshake ended",
+            group_metrics.transfer_rtts, noun="length", column="transfer", unit="round trips", margin=0.3,
+            full_scale=10.0, missing="its client does not say when the handshake ended",
         ),
         BACK_TO_BACK,
         Metric(  # margin: one sample of the trace more or less, in a minute
             "loss_events_per_min", "loss events",
             "Loss events a minute: how often the bottleneck's queue overflows after slow start",
-            of_transfer(transfer_metrics.loss_events_per_min), of_transfer=True, noun="rate of loss events",
-            column="loss_events", unit="a minute", margin=0.3, full_scale=30.0,
+            group_metrics.loss_events_per_min, noun="rate of loss events", column="loss_events", unit="a minute",
+            margin=0.3, full_scale=30.0,
         ),
         Metric(
             "group_goodput_mbps", "goodput", "Goodput of all flows of a group together", group_metrics.goodput_mbps,
@@ -127,8 +114,8 @@ METRICS: Mapping[str, Metric] = {
             unit="%", digits=2, margin=0.2, full_scale=20.0, missing="only the kernel's TCP says what it sends",
         ),
         _share(
-            "marked_pct", "marked", "Share of the bottleneck's packets that it marked (ECN CE), %", _marked_pct,
-            digits=2, margin=0.2, full_scale=10.0,
+            "marked_pct", "marked", "Share of the bottleneck's packets that it marked (ECN CE), %",
+            group_metrics.marked_pct, digits=2, margin=0.2, full_scale=10.0,
         ),
         _share(
             "dropped_pct", "dropped", "Share of the packets that the bottleneck's queue dropped, %",
@@ -185,16 +172,6 @@ def named(name: str) -> Metric:
     return METRICS[name]
 
 
-def lone() -> list[Metric]:
-    """Return the metrics of a lone transfer."""
-    return [metric for metric in METRICS.values() if metric.of_transfer]
-
-
-def others() -> list[Metric]:
-    """Return the metrics of a lone transfer that reports show only if a zone judges them."""
-    return [metric for metric in lone() if metric not in (UTILIZATION, LOST_PCT)]
-
-
-def shared() -> dict[str, group_metrics.OfGroup]:
-    """Return {name: function of a group} for the metrics of flows that share a network, in the order of reports."""
-    return {name: metric.of for name, metric in METRICS.items() if not metric.of_transfer}
+def tabled() -> list[Metric]:
+    """Return the metrics that tables of cells have columns for; the first two always, others where a zone judges."""
+    return [metric for metric in METRICS.values() if metric.column]

@@ -90,7 +90,8 @@ def cut_off(measurements: Iterable[Measurement], timeout_s: float) -> Iterator[M
         if m.outcome is Outcome.OK and m.metrics["completion_s"] > timeout_s:
             # How much had arrived by then is not known, but it was less than everything.
             reached = min(1.0, m.setting.transfer_s / timeout_s)
-            m = dataclasses.replace(m, outcome=Outcome.TIMEOUT, metrics={**m.metrics, "utilization": reached})
+            flows = [{**flow, "utilization": reached if flow["judged"] else None} for flow in m.flows]
+            m = dataclasses.replace(m, outcome=Outcome.TIMEOUT, flows=flows)
         yield m
 
 

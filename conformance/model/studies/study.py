@@ -217,8 +217,6 @@ class _Reader:
         at = self._point(rest)
         setting = self._scenarios[at.scenario].setting(at.point)
         network = setting.network
-        if METRICS[str(metric)].of_transfer != setting.of_profile:
-            raise UserError(f"{metric} is not a metric of {at.scenario}", "see docs/scenario-metrics.md")
         names = [flow.name for flow in network.flows]
         if group is not None and group not in names:
             raise UserError(f"{at.scenario} has no group {group!r}", f"it has {', '.join(names) or 'none'}")

@@ -238,7 +238,10 @@ class Control:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """A Trial and what was seen. `metrics` and `evidence` are empty unless the outcome is OK or TIMEOUT."""
+    """A Trial and what was seen.
+
+    `metrics` (of all judged flows together), `flows` and `links` are empty unless the outcome is OK or TIMEOUT.
+    """
 
     trial: Trial
     outcome: Outcome
@@ -246,7 +249,7 @@ class Measurement:
     metrics: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     evidence: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     host: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    #: for flows that share a network: a record for each flow, and one for each direction of each link
+    #: a record for each flow, and one for each direction of each link
     flows: Sequence[Mapping[str, Any]] = ()
     links: Sequence[Mapping[str, Any]] = ()
     #: if the setting asks for them: the packets of the tested group's first flow (model/captures/packets.py)
@@ -255,7 +258,6 @@ class Measurement:
     control: Control | None = None
 
     def to_json(self) -> dict[str, Any]:
-        shared = {"flows": list(self.flows), "links": list(self.links)} if self.flows else {}
         return {
             "schema": "measurement/1",
             "key": self.trial.key,
@@ -265,7 +267,8 @@ class Measurement:
             "metrics": self.metrics,
             "evidence": self.evidence,
             "host": self.host,
-            **shared,
+            "flows": list(self.flows),
+            "links": list(self.links),
             **({} if self.packets is None else {"packets": self.packets}),
             **({} if self.control is None else {"control": self.control.to_json()}),
         }
@@ -288,8 +291,7 @@ class Measurement:
     @property
     def utilization(self) -> float | None:
         """Goodput over bottleneck bandwidth, or None; an upper bound if the outcome is TIMEOUT."""
-        value: float | None = self.metrics.get("utilization")
-        return value
+        return self.value("utilization")
 
     @property
     def never_came(self) -> bool:
@@ -310,6 +312,11 @@ class Measurement:
         return None if self.outcome in (Outcome.UNSUPPORTED, Outcome.ERROR) else True
 
     @property
+    def counted(self) -> bool:
+        """Whether it says what was counted beside its metrics; lines that were published for a study do not."""
+        return bool(self.evidence) or any(flow.get("arrived_packets") is not None for flow in self.flows)
+
+    @property
     def setting(self) -> Setting:
         return self.trial.setting
 
@@ -320,10 +327,8 @@ class Measurement:
     @property
     def packet_bytes(self) -> float | None:
         """Mean payload of the packets that reached the client, in bytes; None if packets were not counted."""
-        interfaces = self.evidence.get("interfaces")
-        size = self.metrics.get("bytes")
-        # Result lines of early labs count bytes only.
-        packets = sum(counters.get("rx_packets", 0) for counters in interfaces["client"].values()) if interfaces else 0
+        flow = next((flow for flow in self.flows if flow["judged"]), {})
+        size, packets = flow.get("bytes"), flow.get("arrived_packets")
         return size / packets if size and packets else None
 
     def value(self, metric: str) -> float | None:

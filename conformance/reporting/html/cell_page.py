@@ -3,9 +3,9 @@
 import dataclasses
 from collections.abc import Iterator
 
+from conformance.model.emulation import facts
 from conformance.model.errors import UserError
-from conformance.model.metrics import transfer_metrics
-from conformance.model.metrics.table import METRICS, UTILIZATION, lone
+from conformance.model.metrics.table import METRICS, UTILIZATION, tabled
 from conformance.model.networks.place import Cell, exact
 from conformance.model.trials.trial import Measurement
 from conformance.reporting import rerun
@@ -32,7 +32,7 @@ _AFTER = (("min_rtt_ms", "minimum RTT, ms", 2), ("retransmitted_segments", "retr
 
 def columns() -> tuple[str, ...]:
     """Return the headings of the numbers in the table of trials."""
-    first, *others = lone()
+    first, *others = tabled()
     heads = [[head for _, head, _ in part] for part in (_BEFORE, _AFTER)]
     return (first.label, *heads[0], *(metric.label for metric in others), *heads[1])
 
@@ -136,7 +136,7 @@ def _three(result: CellResult, metric: str) -> dict[str, Measurement]:
 
 
 def _row(measurement: Measurement, style: str) -> TrialRow:
-    first, *others = lone()
+    first, *others = tabled()
     before, after = (
         [(measurement.metrics.get(name), digits) for name, _, digits in part] for part in (_BEFORE, _AFTER)
     )
@@ -168,7 +168,9 @@ def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
             f"{calibration['rate_mbps']:.4g} Mbit/s; one-way delay {delays} ms; {lost} of {sent} packets lost",
         )
     setting = measurement.setting
-    bottleneck = transfer_metrics.bottleneck_egress(setting.network) if setting.of_profile else None
+    network = setting.network
+    limit = network.bottleneck(network.tested) if setting.of_profile else None
+    bottleneck = limit and facts.egress(network, *limit)
     for qdisc in evidence.get("qdiscs") or ():
         if qdisc.get("dev") == bottleneck and qdisc.get("kind") != "htb":
             count = f"{qdisc.get('packets')} packets, {qdisc.get('drops')} dropped"

@@ -48,8 +48,7 @@ def _table(ran: "ScenarioResults", at: "PointRan") -> rich.table.Table:
     harms = dict(ran.harms(at)) if at is not ran.alone else {}
     if harms:
         rows.append(("harm", *(f"{harms[group]:.2f}" if group in harms else "" for group in groups)))
-    numbers = [group or "transfer" for group in groups]
-    return table(("median", *numbers), rows, numbers)
+    return table(("median", *groups), rows, groups)
 
 
 def _verdict(verdict: Verdict) -> str:

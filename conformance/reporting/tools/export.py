@@ -11,7 +11,7 @@ from conformance import __version__
 from conformance.model.judging import statistics
 from conformance.model.judging.verdict import ALPHA, Status
 from conformance.model.metrics.metric import Metric
-from conformance.model.metrics.table import others
+from conformance.model.metrics.table import tabled
 from conformance.model.networks.place import Cell, number
 from conformance.model.trials.trial import Measurement, Outcome
 from conformance.reporting.heatmaps import CellResult, Heatmap, Series
@@ -90,7 +90,7 @@ def _median_of(value: Callable[[Measurement], float | None]) -> Of:
 
 def _others() -> Iterator[Column]:
     """Yield the columns of the metrics that few zones judge: median and verdict."""
-    for metric in others():
+    for metric in tabled()[2:]:
         unit = f", in {metric.unit}" if metric.unit else ""
         yield Column(metric.name, _NUMBER, f"median of the {metric.noun}{unit}", _median_of(metric.value))
         verdict = f"verdict on the {metric.noun}, if a zone judges it"

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from helpers import counted, measurements, measurements_of, of_trial, scheme
+from helpers import as_read, counted, measurements, measurements_of, of_trial, scheme
 
 from conformance.catalogue import baseline, bases, clauses, documents
 from conformance.model.errors import UserError
@@ -25,7 +25,7 @@ def under_packets(values, algorithm="reno", **scheme):
 
 def heatmap(values, **scheme):
     evidence = {"interfaces": counted(1000, 990)}
-    made = [dataclasses.replace(m, evidence=evidence) for m in under_packets(values, **scheme)]
+    made = [as_read(m, evidence=evidence) for m in under_packets(values, **scheme)]
     return dict(baseline.zones_of(made, "packets"))["heatmap"]
 
 
@@ -74,7 +74,7 @@ def test_zones_of_their_own_profiles_have_baselines_where_they_were_measured():
         trials = [dataclasses.replace(m.trial, setting=documents.profile(profile, cell)) for m in made]
         return [dataclasses.replace(m, trial=trial) for m, trial in zip(made, trials, strict=True)]
 
-    grid = [dataclasses.replace(m, evidence={"interfaces": counted(1000, 990)}) for m in under_packets([0.2] * 20)]
+    grid = [as_read(m, evidence={"interfaces": counted(1000, 990)}) for m in under_packets([0.2] * 20)]
     made = dict(baseline.zones_of([*grid, *under("startup", 20), *under("identify", 3)], "packets"))
     assert list(made) == ["heatmap", "loss", "startup"]
     assert (made["startup"].id, made["startup"].profile) == ("reno/startup-baseline", "startup")
@@ -91,8 +91,8 @@ def test_trials_that_no_session_judges_or_that_lack_the_metric_make_no_baseline_
     clause = clauses.setting(clauses.find("CL017").network)
     assert clause.profile == "identify"
     cell = documents.zone_of("reno", "startup").cells[0]
-    unseen = [dataclasses.replace(m, metrics={}) for m in of(documents.profile("startup", cell), 5.0)]
-    grid = [dataclasses.replace(m, evidence={"interfaces": counted(1000, 990)}) for m in under_packets([0.2] * 20)]
+    unseen = [as_read(m, metrics={}) for m in of(documents.profile("startup", cell), 5.0)]
+    grid = [as_read(m, evidence={"interfaces": counted(1000, 990)}) for m in under_packets([0.2] * 20)]
     assert list(dict(baseline.zones_of([*grid, *of(clause, 0.5), *unseen], "packets"))) == ["heatmap", "loss"]
 
 

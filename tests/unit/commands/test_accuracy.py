@@ -4,7 +4,7 @@ import io
 
 import fake_room
 import pytest
-from helpers import invoke, trial
+from helpers import as_read, invoke, trial
 from hypothesis import given, strategies as st
 from rich.console import Console
 
@@ -71,7 +71,7 @@ def bench(choice=None):
 
 def measured(goodputs, outcome=Outcome.OK, message=None, **metrics):
     known = [{"goodput_mbps": g, **metrics} if outcome is Outcome.OK else metrics for g in goodputs]
-    return [Measurement(trial=trial(), outcome=outcome, message=message, metrics=m) for m in known]
+    return [as_read(Measurement(trial=trial(), outcome=outcome, message=message, metrics=m)) for m in known]
 
 
 def run(monkeypatch, tmp_path, results, proxy="splitter"):

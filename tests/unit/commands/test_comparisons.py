@@ -12,7 +12,7 @@ import fake_room
 import pytest
 import rich.console
 import senders
-from helpers import measurements_of, of_trial, refusal, scheme, shown
+from helpers import as_read, measurements_of, of_trial, refusal, scheme, shown
 
 from conformance.catalogue import clauses, documents, scenarios
 from conformance.commands import (
@@ -52,13 +52,13 @@ class Room(fake_room.Room):
         algorithm = self.like.get(trial.scheme.algorithm, trial.scheme.algorithm)
         made = dataclasses.replace(made_like(algorithm, trial.setting), trial=trial)
         if self.outcome is not Outcome.OK:
-            return dataclasses.replace(made, outcome=self.outcome, message="as asked", metrics={}, evidence={})
+            return as_read(made, outcome=self.outcome, message="as asked", metrics={}, evidence={})
         if self.kernel not in self.shift:
             return made
         rng = random.Random(f"{self.kernel} {trial}" if self.noise else trial.seed)
         noise = self.noise or 0.01
         value = made.utilization * self.shift[self.kernel] * rng.uniform(1 - noise, 1 + noise)
-        return dataclasses.replace(made, metrics={**made.metrics, "utilization": value})
+        return as_read(made, metrics={**made.metrics, "utilization": value})
 
 
 @functools.cache
@@ -75,10 +75,10 @@ def made_like(algorithm, setting):
             median = zone.intervals[setting.cell].basis.median
             (m,) = measurements_of(zone.metric, [median], cell=setting.cell)
             if merged is None:
-                merged = dataclasses.replace(m, metrics=dict(m.metrics))
+                merged = as_read(m, metrics=dict(m.metrics))
                 merged.metrics["utilization"] = 0.5
             merged.metrics.update({k: v for k, v in m.metrics.items() if k != "utilization" or zone.metric == k})
-            merged = dataclasses.replace(merged, evidence={**merged.evidence, **m.evidence})
+            merged = as_read(merged, evidence={**merged.evidence, **m.evidence})
     return merged or measurements_of("utilization", [0.5], cell=setting.cell)[0]
 
 
@@ -291,7 +291,7 @@ def fails_on(monkeypatch, side, seeds):
         found = of(*given)
         return {
             key: [
-                dataclasses.replace(m, outcome=Outcome.FAILED, message="the server died: oops", metrics={}, evidence={})
+                as_read(m, outcome=Outcome.FAILED, message="the server died: oops", metrics={}, evidence={})
                 if given[-2] == side and m.trial.seed in seeds
                 else m
                 for m in made

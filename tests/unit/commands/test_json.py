@@ -1,6 +1,5 @@
 """`--format json`: every command has it, and prints a document that satisfies its schema, and nothing else."""
 
-import dataclasses
 import json
 import re
 
@@ -155,7 +154,7 @@ def test_benchmarks(run, monkeypatch):
         metrics = {**m.metrics, "virtual_s": 10.0}
         evidence = {"interfaces": helpers.counted(1_500_000, 1_400_000)}
         host = {"wall_s": 0.5, "system_calls": 5000}
-        return dataclasses.replace(m, trial=trial, metrics=metrics, evidence=evidence, host=host)
+        return helpers.as_read(m, trial=trial, metrics=metrics, evidence=evidence, host=host)
 
     monkeypatch.setattr(fake_room, "made", good)
     found = run("dev", "bench", "--trials", "2")

@@ -1,13 +1,12 @@
 """`conformance matrix` and `bench --stacks`, with a room that behaves as each test says."""
 
-import dataclasses
 import pathlib
 import re
 
 import fake_room
 import pytest
 import rich.console
-from helpers import measurement, scheme
+from helpers import as_read, counted, measurement, scheme
 from test_comparisons import Room
 
 from conformance.commands import bench as benchmark, matrix
@@ -40,7 +39,7 @@ class Half(Room):
     def made(self, trial):
         usual = super().made(trial)
         half = {**usual.metrics, "utilization": usual.utilization / 2}
-        return usual if trial.seed in self._spared else dataclasses.replace(usual, metrics=half)
+        return usual if trial.seed in self._spared else as_read(usual, metrics=half)
 
 
 @pytest.fixture
@@ -133,7 +132,7 @@ def test_the_costs_of_a_stack_that_counts_its_calls():
     made = measurement()
     made.host["system_calls"] = 3000
     made.metrics["virtual_s"] = 20.0
-    made.evidence["interfaces"] = {"server": {"eth0": {"tx_bytes": 1_500_000}}}
+    made = as_read(made, evidence={"interfaces": counted(1_500_000, 0)})
     cost = benchmark._cost([made, made])
     assert (cost.calls_a_packet, cost.wall_s, cost.start_s) == (3.0, 0.1, 0.0)
 

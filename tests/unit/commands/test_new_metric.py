@@ -35,8 +35,7 @@ WASTE = Metric(
     margin=1.0,
     full_scale=100.0,
     column="waste",
-    of=lambda measured, group: 100 * (1 - measured.metrics["utilization"]) if measured.metrics else None,
-    of_transfer=True,
+    of=lambda measured, group: 100 * (1 - METRICS["utilization"].of(measured, group)) if measured.flows else None,
 )
 
 

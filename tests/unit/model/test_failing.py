@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from helpers import line, measurement, measurements, setting, zone
+from helpers import as_read, line, measurement, measurements, setting, zone
 
 from conformance.model.judging import failing
 from conformance.model.judging.expectation import Expected, Known, Surprise, compare
@@ -23,7 +23,7 @@ def control(seeds, failures=(), scheme="cubic/other/1.0"):
 
 
 def failed(seed, beside=None):
-    return dataclasses.replace(measurement(seed=seed, outcome=Outcome.FAILED, message=WHY), metrics={}, control=beside)
+    return as_read(measurement(seed=seed, outcome=Outcome.FAILED, message=WHY), metrics={}, control=beside)
 
 
 def trials(fail, n, values=0.5, beside=True, failures=()):
@@ -216,7 +216,7 @@ def test_an_error_of_the_emulator_takes_no_violation_back():
 
 def test_what_is_offered_in_one_trial_is_offered_in_all():
     """Status 127 in one trial of a bad cell made the whole cell unsupported."""
-    lacks = dataclasses.replace(measurement(seed=5, outcome=Outcome.UNSUPPORTED, message="not offered"), metrics={})
+    lacks = as_read(measurement(seed=5, outcome=Outcome.UNSUPPORTED, message="not offered"), metrics={})
     found = judge([*measurements([0.1] * 4), lacks])
     assert found.status is S.ERROR
     assert found.reason == "not offered, although it does in other trials (1 of 5 trials)"
@@ -232,7 +232,7 @@ def test_what_is_offered_in_one_trial_is_offered_in_all():
 def test_what_is_offered_in_one_cell_is_offered_in_all(message, status):
     elsewhere = Cell(10, 40, 1)
     lacks = [
-        dataclasses.replace(m, outcome=Outcome.UNSUPPORTED, message=message, metrics={})
+        as_read(m, outcome=Outcome.UNSUPPORTED, message=message, metrics={})
         for m in measurements([0.5] * 5, cell=elsewhere)
     ]
     measured = {setting(): measurements([0.5] * 5), setting(elsewhere): lacks}

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from helpers import invoke, measurements, zone
+from helpers import as_read, invoke, measurements, zone
 
 from conformance.model.networks.place import Cell
 from conformance.model.studies import identify
@@ -39,9 +39,9 @@ def test_a_sender_with_small_packets_may_have_less_where_a_document_says_so():
         for one in ZONES
         for cell, of in one.intervals.items()
     ]
-    counted = {"client": {"eth0": {"rx_packets": 12_500_000 / 1200}}}
+    counted = {"server": {}, "client": {"eth0": {"rx_bytes": 0, "rx_packets": 12_500_000 / 1200}}}
     made = {
-        cell: [dataclasses.replace(m, evidence={**m.evidence, "interfaces": counted}) for m in own]
+        cell: [as_read(m, evidence={**m.evidence, "interfaces": counted}) for m in own]
         for cell, own in seen(*[0.34] * 10).items()
     }
     assert identify.conclusion(identify.scores(small, made)) == "cubic"

@@ -4,7 +4,7 @@ import dataclasses
 import random
 
 import pytest
-from helpers import measurement, of_trial
+from helpers import as_read, measurement, of_trial
 
 from conformance.catalogue import documents
 from conformance.model.judging import failing, kinds
@@ -176,7 +176,7 @@ def test_where_a_transfer_timed_out_only_bounds_are_known(utilization):
     first = setting_of(CELLS[LOSSY][0])
     late = in_setting(first, 0.5, 1001, Outcome.TIMEOUT)
     if utilization is None:
-        late = dataclasses.replace(late, metrics={}, evidence={})
+        late = as_read(late, metrics={}, evidence={})
     measured[first] = [late, *measured[first][1:]]
     verdicts = [finding.verdict for finding in stored({q: measured for q in kinds.ask(ZONE, measured)})]
     assert "timed out" in verdicts[-1].reason and verdicts[-1].status is Status.INCONCLUSIVE
@@ -188,7 +188,7 @@ def test_a_stack_that_fails_throughout_a_cell_fails_the_kind():
     first = setting_of(CELLS[LOSSY][0])
     beside = Control(scheme="bbrv3/other/1.0", trials={m.trial.seed: Outcome.OK for m in measured[first]})
     measured[first] = [
-        dataclasses.replace(m, outcome=Outcome.FAILED, message="it ended", metrics={}, evidence={}, control=beside)
+        as_read(m, outcome=Outcome.FAILED, message="it ended", metrics={}, evidence={}, control=beside)
         for m in measured[first]
     ]
     statuses = [failing.judge(q.rule, measured, 1, False).status for q in kinds.ask(ZONE, measured)]

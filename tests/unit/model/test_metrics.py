@@ -5,12 +5,12 @@ import itertools
 import json
 
 import pytest
-from helpers import measurement, measurements, measurements_of
+from helpers import as_read, measurement, measurements, measurements_of, of_trial
 from hypothesis import given, strategies as st
 
 from conformance.catalogue import bases, documents
 from conformance.model.errors import UserError
-from conformance.model.metrics import table as metrics, transfer_metrics
+from conformance.model.metrics import table as metrics
 from conformance.model.metrics.table import METRICS
 from conformance.model.networks.place import Cell
 from conformance.model.rounding import digits_to_tell
@@ -19,9 +19,8 @@ from conformance.support import paths
 
 def test_every_row_is_found_by_its_own_name_and_has_columns_of_its_own():
     assert [metric.name for metric in METRICS.values()] == list(METRICS)
-    assert len({metric.column for metric in METRICS.values()}) == len(METRICS)
-    assert metrics.others() == metrics.lone()[2:]
-    assert {metric.name for metric in metrics.lone()} == set(METRICS) - set(metrics.shared())
+    assert len({metric.column for metric in metrics.tabled()}) == len(metrics.tabled())
+    assert metrics.tabled()[:2] == [metrics.UTILIZATION, metrics.LOST_PCT] == list(METRICS.values())[:2]
 
 
 def test_the_schema_of_zones_leaves_metrics_to_the_table():
@@ -37,17 +36,17 @@ def test_an_unknown_metric_is_refused_with_those_there_are():
     assert metrics.named("lost_pct") is metrics.LOST_PCT
 
 
-@pytest.mark.parametrize("name", [metric.name for metric in metrics.lone()])
+@pytest.mark.parametrize("name", [metric.name for metric in metrics.tabled()])
 def test_each_is_read_from_a_measurement_or_not_seen(name):
     (seen,) = measurements_of(name, [0.25])
     assert METRICS[name].value(seen) == pytest.approx(0.25)
-    nothing = dataclasses.replace(measurement(), metrics={}, evidence={})
+    nothing = as_read(measurement(), metrics={}, evidence={})
     assert METRICS[name].value(nothing) is None
 
 
 def looked(times_s, dropped, completion_s=60.0):
     trace = {"t_s": times_s, "queue_dropped_packets": dropped}
-    return dataclasses.replace(measurement(), metrics={"completion_s": completion_s}, evidence={"trace": trace})
+    return as_read(measurement(), metrics={"completion_s": completion_s}, evidence={"trace": trace})
 
 
 def test_loss_events_are_counted_from_the_second_to_the_last():
@@ -78,12 +77,16 @@ def test_what_is_kept_of_a_trace_has_the_same_loss_events(grown, rtts):
     total = itertools.accumulate(n or 0 for n in grown)
     dropped = [None if n is None else so_far for n, so_far in zip(grown, total, strict=True)]
     whole = looked([at * rtts / 100 for at in range(len(grown))], dropped)
-    kept = transfer_metrics.queue_drops(whole.evidence)
+    kept = next((link["queue_drops"] for link in whole.links if "queue_drops" in link), None)
     metric = METRICS["loss_events_per_min"]
     if kept is None:
         assert metric.value(whole) is None
-    else:
-        assert metric.value(dataclasses.replace(whole, evidence={"queue_drops": kept})) == metric.value(whole)
+        return
+    of_queue = {"t_s": [t_s for t_s, _ in kept], "queue_dropped_packets": [dropped for _, dropped in kept]}
+    assert metric.value(as_read(whole, evidence={"queue_drops": of_queue})) == metric.value(whole)
+    all_looks = [[at * rtts / 100, n] for at, n in enumerate(dropped) if n is not None]
+    links = [{**link, "queue_drops": all_looks} if "queue_drops" in link else link for link in whole.links]
+    assert metric.value(dataclasses.replace(whole, links=links)) == metric.value(whole)
 
 
 def test_a_queue_that_nobody_looked_at_tells_no_loss_events():
@@ -128,7 +131,7 @@ def test_rounded_values_lie_on_the_side_of_the_bounds_where_they_are(values, one
 
 
 def queue(dev="to_client", **counts):
-    return {"kind": "fq_codel", "dev": dev, "handle": "10:", "packets": 1000, **counts}
+    return {"kind": "fq_codel", "dev": dev, "handle": "10:", "root": True, "packets": 1000, **counts}
 
 
 @pytest.mark.parametrize(
@@ -140,26 +143,24 @@ def queue(dev="to_client", **counts):
         ([queue(ecn_mark=0, ce_mark=4, options={"ecn": False, "ce_threshold": 242})], 0.4),
         ([queue(ecn_mark=3, ce_mark=4, options={"ecn": True, "ce_threshold": 242})], None),
         ([{**queue(), "kind": "bfifo"}], 0.0),
-        ([queue(ecn_mark=0), queue("down_to_router", ecn_mark=37)], None),
         ([], None),
     ],
 )
 def test_marks_of_a_lone_transfer_are_read_from_its_bottleneck(queues, marked):
-    seen = dataclasses.replace(measurement(), evidence={"qdiscs": queues})
+    seen = as_read(measurement(), evidence={"qdiscs": queues})
     assert METRICS["marked_pct"].value(seen) == marked
 
 
-@pytest.mark.parametrize(
-    ("client_mbps", "server_mbps", "egress"),
-    [(10, 20, "to_client"), (20, 10, "down_to_router"), (10, 10, "down_to_router")],
-)
-def test_the_bottleneck_of_two_links_is_the_slower_one(client_mbps, server_mbps, egress):
+@pytest.mark.parametrize(("client_mbps", "server_mbps", "marked_pct"), [(10, 20, 0.0), (20, 10, 3.7), (10, 10, 3.7)])
+def test_the_bottleneck_of_two_links_is_the_slower_one(client_mbps, server_mbps, marked_pct):
     path = documents.path("atc25", (Cell(client_mbps, 20, 0), Cell(server_mbps, 5, 0)))
-    assert transfer_metrics.bottleneck_egress(path.network) == egress
+    evidence = {"qdiscs": [queue(ecn_mark=0), queue("down_to_router", ecn_mark=37)]}
+    seen = as_read(of_trial(measurement(), setting=path), evidence=evidence)
+    assert METRICS["marked_pct"].value(seen) == pytest.approx(marked_pct)
 
 
 def test_a_path_without_delay_has_no_round_trips_to_count_in():
     (m,) = measurements([0.5], cell=Cell(10, 0, 1))
-    m = dataclasses.replace(m, metrics={**m.metrics, "queue_mean_bytes": 1000, "handshake_s": 0.1, "completion_s": 1})
-    assert transfer_metrics.transfer_rtts(m) is None and transfer_metrics.queue_mean_bdp(m) is None
+    m = as_read(m, metrics={**m.metrics, "queue_mean_bytes": 1000, "handshake_s": 0.1, "completion_s": 1})
+    assert METRICS["transfer_rtts"].value(m) is None and METRICS["queue_mean_bdp"].value(m) is None
     assert bases.played_bases("reno", documents.profile("packets", Cell(10, 0, 1))) is None

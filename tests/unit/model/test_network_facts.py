@@ -13,6 +13,7 @@ from conformance.model.networks.network import Network
 from conformance.model.networks.place import Point
 from conformance.model.networks.setting import Setting
 from conformance.model.trials.trial import Measurement, Outcome
+from conformance.results import store
 from conformance.support import schema
 
 NETWORK = Network.from_json(
@@ -94,8 +95,23 @@ def test_a_line_keeps_its_schema_and_is_read_back():
     assert Measurement.from_json(line).trial.key == found.trial.key
 
 
-def test_a_lone_transfers_line_has_neither_flows_nor_links():
-    assert not {"flows", "links"} & helpers.measurement().to_json().keys()
+def test_older_lines_are_read_into_the_records_that_todays_have(tmp_path):
+    """Those of cells had metrics and evidence alone, and flows lacked what each used of its bottleneck."""
+    evidence = {"interfaces": helpers.counted(1000, 900), "trace": helpers.trace()}
+    of_cell = helpers.as_read(helpers.measurement(0.5), evidence=evidence)
+    line = of_cell.to_json()
+    older = [{name: part for name, part in line.items() if name not in ("flows", "links")}, measured().to_json()]
+    for flow in older[1]["flows"]:
+        del flow["utilization"]
+    path = tmp_path / "older.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in older))
+    assert [json.loads(json.dumps(each.to_json())) for each in store.read(path)] == [
+        json.loads(json.dumps(each.to_json())) for each in (of_cell, measured())
+    ]
+    (flow,), (data, acks) = of_cell.flows, of_cell.links
+    assert (flow["group"], flow["utilization"], flow["left_bytes"], flow["arrived_bytes"]) == ("test", 0.5, 1000, 900)
+    assert (data["direction"], data["rate_mbps"], acks["direction"]) == ("data", 10, "acks")
+    assert data["queue_drops"] and "queue_drops" not in acks
 
 
 def test_flows_and_links_are_told_apart():

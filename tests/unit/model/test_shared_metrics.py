@@ -38,7 +38,7 @@ def measured(*flows, sysctls=(), **link):
         "marked_packets": 5, "out_packets": 100, **link,
     }  # fmt: skip
     setting = SimpleNamespace(network=NETWORK, sysctls=sysctls)
-    return SimpleNamespace(setting=setting, flows=flows, links=[record], metrics={}, evidence={})
+    return SimpleNamespace(setting=setting, flows=flows, links=[record])
 
 
 @given(GOODPUTS)
@@ -67,10 +67,8 @@ def test_what_was_not_seen_is_none_and_not_zero():
     for name in ("retransmitted_pct", "overhead_pct", "rtt_mean_ms", "fct_p50_s", "queue_delay_p95_ms"):
         assert metrics.METRICS[name].value(quic) is None
     assert metrics.METRICS["jain_index"].of(quic, "two") is None
-    nothing = SimpleNamespace(
-        setting=SimpleNamespace(network=quic.setting.network, sysctls=()), flows=(), links=(), metrics={}, evidence={}
-    )  # fmt: skip
-    assert all(metric.value(nothing) is None for metric in metrics.METRICS.values() if not metric.of_transfer)
+    nothing = SimpleNamespace(setting=SimpleNamespace(network=quic.setting.network, sysctls=()), flows=(), links=())
+    assert all(metric.value(nothing) is None for metric in metrics.METRICS.values())
 
 
 def test_percentiles_of_completion_times_count_flows_that_did_not_complete():
@@ -143,9 +141,26 @@ def test_harm_has_no_value_but_against_what_others_have_beside_their_own_kind():
     assert share.value(found, 2.0) == share.value(found) == 0.5
 
 
-def test_lone_transfers_have_no_groups():
-    assert {"utilization", "lost_pct"} <= {metric.name for metric in metrics.lone()}
-    assert not {metric.name for metric in metrics.lone()} & set(metrics.shared())
+def test_every_metric_is_of_the_group_that_is_named():
+    """These were once of a transfer that is alone in a cell, whatever group was named."""
+    seen = {
+        "utilization": 0.25,
+        "left_bytes": 1000,
+        "arrived_bytes": 900,
+        "handshake_s": 0.2,
+        "back_to_back_packets": 4,
+    }
+    found = measured(
+        flow(**seen, completion_s=0.6), flow(**seen, completion_s=1.0), flow("two", utilization=None),
+        queue_mean_bytes=5000, queue_drops=[[0.0, 0], [0.1, 1], [0.2, 1], [1.0, 2]],
+    )  # fmt: skip
+    values = {
+        "utilization": 0.5, "lost_pct": pytest.approx(10), "transfer_rtts": pytest.approx(30),
+        "back_to_back_packets": 4, "queue_mean_bdp": pytest.approx(0.2), "loss_events_per_min": 60,
+    }  # fmt: skip
+    assert {name: metrics.METRICS[name].of(found, "one") for name in values} == values
+    of_others = {name for name in values if metrics.METRICS[name].of(found, "two") is not None}
+    assert of_others == {"queue_mean_bdp", "loss_events_per_min"}, "both groups have the same bottleneck"
 
 
 def test_use_of_a_link_latency_and_the_mean_of_goodputs():

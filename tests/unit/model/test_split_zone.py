@@ -7,7 +7,7 @@ import random
 import statistics
 
 import pytest
-from helpers import known_rates, measurements
+from helpers import as_read, known_rates, measurements
 
 from conformance.catalogue import documents
 from conformance.model import digest
@@ -155,9 +155,9 @@ def with_packets_of(packet_bytes, measured):
     """Return the same trials over UDP, with packets that carry `packet_bytes` each."""
 
     def changed(m, setting):
-        counted = {"client": {"eth0": {"rx_packets": m.metrics["bytes"] / packet_bytes}}}
+        counted = {"server": {}, "client": {"eth0": {"rx_bytes": 0, "rx_packets": m.metrics["bytes"] / packet_bytes}}}
         trial = dataclasses.replace(m.trial, setting=setting)
-        return dataclasses.replace(m, trial=trial, evidence={**m.evidence, "interfaces": counted})
+        return as_read(m, trial=trial, evidence={**m.evidence, "interfaces": counted})
 
     settings = {cell: documents.profile("packets", cell) for cell in measured}
     return {cell: [changed(m, settings[cell]) for m in made] for cell, made in measured.items()}

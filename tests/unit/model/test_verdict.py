@@ -3,7 +3,18 @@ import dataclasses
 import statistics
 
 import pytest
-from helpers import CELL, judge_zones, measurement, measurements, measurements_of, refusal, setting, zone, zone_on
+from helpers import (
+    CELL,
+    as_read,
+    judge_zones,
+    measurement,
+    measurements,
+    measurements_of,
+    refusal,
+    setting,
+    zone,
+    zone_on,
+)
 from hypothesis import given, strategies as st
 
 from conformance.model.errors import UserError
@@ -142,8 +153,8 @@ def test_small_packets_are_permitted_what_they_can_carry():
     less = [0.385, 0.387, 0.389, 0.391, 0.393]
 
     def sent(packet_bytes):
-        counted = {"client": {"eth0": {"rx_packets": 12_500_000 / packet_bytes}}}
-        return [dataclasses.replace(m, evidence={"interfaces": counted}) for m in measurements(less)]
+        counted = {"server": {}, "client": {"eth0": {"rx_bytes": 0, "rx_packets": 12_500_000 / packet_bytes}}}
+        return [as_read(m, evidence={"interfaces": counted}) for m in measurements(less)]
 
     small, full = judge(judged, CELL, sent(1200)), judge(judged, CELL, sent(1448))
     assert (small.status, full.status) == (Status.CONFORMS, Status.VIOLATES)
@@ -153,9 +164,9 @@ def test_small_packets_are_permitted_what_they_can_carry():
 def test_what_comes_near_to_a_violation_is_told_by_what_judges():
     permitted = dataclasses.replace(zone_on(Basis.of("r", REFERENCE)).intervals[CELL], small_packets=0.83)
     small = zone(intervals={CELL: permitted})
-    counters = {"client": {"eth0": {"rx_packets": 12_500_000 / 1200}}}
+    counters = {"server": {}, "client": {"eth0": {"rx_bytes": 0, "rx_packets": 12_500_000 / 1200}}}
     made = measurements([0.57, 0.575, 0.58, 0.59, 0.6])
-    of_small = [dataclasses.replace(m, evidence={"interfaces": counters}) for m in made]
+    of_small = [as_read(m, evidence={"interfaces": counters}) for m in made]
     assert judge(small, CELL, of_small).status is Status.VIOLATES
     assert approach(small, CELL, of_small, 1) <= 1 < approach(small, CELL, made, 1)
     # For transfers that timed out, only an upper bound is known, which is above.

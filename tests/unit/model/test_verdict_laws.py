@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from conformance.model.judging.verdict import Status, judge, overall
 from conformance.model.judging.zone import Basis, Interval, Margin
-from conformance.model.metrics.table import lone
+from conformance.model.metrics.table import tabled
 from conformance.model.networks.place import Cell
 from conformance.model.trials.trial import Outcome
 
@@ -32,7 +32,7 @@ def trials(found, ended=None, metric="utilization", cell=CELL):
     ]
 
 
-@pytest.mark.parametrize("metric", [metric.name for metric in lone()])
+@pytest.mark.parametrize("metric", [metric.name for metric in tabled()])
 @settings(max_examples=50, deadline=None)
 @given(st.data(), values, edges, outcomes)
 def test_the_order_of_trials_does_not_matter(metric, data, found, bounds, ended):

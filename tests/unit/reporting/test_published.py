@@ -5,7 +5,7 @@ import pathlib
 import re
 
 import pytest
-from helpers import measurements, measurements_of, of_trial, results_file, scheme, stored
+from helpers import as_read, measurements, measurements_of, of_trial, results_file, scheme, stored
 
 from conformance.catalogue import studies
 from conformance.model.errors import UserError
@@ -167,7 +167,7 @@ def test_what_is_published_for_a_study_is_no_part_of_a_grid():
 
 def test_lists_of_what_does_not_conform_begin_with_the_worst(tmp_path):
     made = [m for at, value in enumerate((0.9, 0.05, 0.3)) for m in measurements([value] * 5, cell=CELLS[at])]
-    made += [dataclasses.replace(m, outcome=Outcome.ERROR, metrics={}) for m in measurements([0.5], cell=CELLS[3])]
+    made += [as_read(m, outcome=Outcome.ERROR, metrics={}) for m in measurements([0.5], cell=CELLS[3])]
     (series,) = heatmaps.all_series(made)
     ordered = sorted(series.utilization.results.values(), key=heatmaps.worst_first)
     told = [(result.status, result.value) for result in ordered]

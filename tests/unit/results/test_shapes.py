@@ -38,7 +38,7 @@ def read(tmp_path, first, changed):
         ("/links/0/out_series_mbps", [None, 1.5], None),
         ("/links/0/out_bytes", 10**39, "too large for an exact number"),
         ("/metrics/utilization", 10**39, "too large for an exact number"),
-        ("/metrics/utilization", 9e9, "/metrics/utilization is 9000000000.0, more than 100000"),
+        ("/flows/0/utilization", 9e9, "/flows: utilization is 9000000000.45, more than 10"),
         ("/evidence", {"qdiscs": "x"}, "/evidence/qdiscs is 'x', not a list"),
         ("/evidence", {"qdiscs": [5]}, "/evidence/qdiscs/0 is 5, not an object"),
         ("/evidence", {"tcp_info": []}, r"/evidence/tcp_info is \[\], not an object"),
@@ -79,7 +79,7 @@ def test_what_is_as_it_should_be_is_read(tmp_path):
 
 
 def test_a_cell_is_not_used_beyond_what_it_can_carry(tmp_path):
-    with pytest.raises(UserError, match=r"results\.jsonl:2: /metrics/utilization is 11\.5, more than 10$"):
+    with pytest.raises(UserError, match=r"results\.jsonl:2: /flows: utilization is 11\.5, more than 10$"):
         read(tmp_path, measurement(0.5, 1).to_json(), measurement(11.5, 2).to_json())
 
 

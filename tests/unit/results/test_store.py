@@ -15,11 +15,24 @@ import tempfile
 
 import helpers
 import pytest
-from helpers import JSON, at_once, counted, measurement, measurements, of_trial, places, refusal, replaced
+from helpers import (
+    JSON,
+    as_read,
+    at_once,
+    counted,
+    measurement,
+    measurements,
+    of_trial,
+    places,
+    refusal,
+    replaced,
+    trace,
+)
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from conformance.catalogue import scenarios
 from conformance.model.errors import UserError
+from conformance.model.metrics.table import tabled
 from conformance.model.networks.place import Point
 from conformance.model.trials.trial import Outcome
 from conformance.reporting import heatmaps
@@ -135,14 +148,16 @@ def test_a_line_that_another_process_broke_is_named_by_its_number_in_the_file(pa
     assert "results.jsonl:3: not a JSON line" in refusal(kept.find, measurement(seed=3).trial)
 
 
-LINE = dataclasses.replace(measurement(), evidence={"interfaces": counted(2000, 1990)}).to_json()
+LINE = as_read(measurement(), evidence={"interfaces": counted(2000, 1990), "trace": trace()}).to_json()
+#: the same of an older lab
+OLDER = {name: part for name, part in LINE.items() if name not in ("flows", "links")}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=500)
-@given(st.sampled_from(list(places(LINE))), JSON)
-def test_whatever_stands_in_a_line_it_is_named_or_can_be_counted_with(tmp_path, place, value):
+@given(st.sampled_from([(line, place) for line in (LINE, OLDER) for place in places(line)]), JSON)
+def test_whatever_stands_in_a_line_it_is_named_or_can_be_counted_with(tmp_path, line_and_place, value):
     """Readers of results (`derive`, `expect`, `merge`, reports) take a value of every metric from every trial."""
-    data = replaced(LINE, place, value)
+    data = replaced(*line_and_place, value)
     path = tmp_path / "results.jsonl"
     path.write_text(json.dumps(LINE) + "\n" + json.dumps(data) + "\n")
     try:
@@ -152,8 +167,8 @@ def test_whatever_stands_in_a_line_it_is_named_or_can_be_counted_with(tmp_path, 
         assert "\n" not in str(error)
         return
     for read in found:
-        for metric in ("utilization", "lost_pct", "queue_mean_bdp", "transfer_rtts"):
-            value = read.value(metric)
+        for metric in tabled():
+            value = metric.value(read)
             assert value is None or math.isfinite(value)
         store.dumps(read)
 
