@@ -457,21 +457,11 @@ def test_the_run_of_an_ordinary_user_is_left_out_without_root_and_says_so(tmp_pa
 def test_jobs_that_build_the_guest_kernel_run_where_its_source_is():
     """Only the job `quick` runs on the machine itself, because Python's other versions are made for that."""
     jobs = load(".github/workflows/ci.yml")["jobs"]
-    assert {name: job.get("container") for name, job in jobs.items()} == {
-        "quick": None, "test": "${{ matrix.system }}", "thorough": "debian:12",
-    }  # fmt: skip
-    assert jobs["test"]["strategy"]["matrix"] == {"system": ["debian:12", "debian:13"]}
+    assert [name for name, job in jobs.items() if "container" not in job] == ["quick"]
     for job in jobs.values():
         if "container" in job:  # the container lacks even git and make
             first = job["steps"][0]["run"].split()
             assert first[:2] == ["apt-get", "update"] and {"git", "make", "python3", "ca-certificates"} <= set(first)
-
-
-def test_the_image_is_built_and_then_tested_by_the_tests_of_images():
-    (steps,) = [job["steps"] for job in load(".github/workflows/image.yml")["jobs"].values()]
-    run = [step["run"] for step in steps if "run" in step]
-    assert run == ["make image", "./setup.sh", ".venv/bin/pytest -q -rs tests/guest/test_container_image.py"]
-    assert steps[-1]["env"] == {"CC_TEST_IMAGE": "localhost/cc-conformance"}
 
 
 def test_the_image_is_built_for_every_change_of_what_goes_into_it():
@@ -479,13 +469,6 @@ def test_the_image_is_built_for_every_change_of_what_goes_into_it():
     parts = [line[1:] for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if line[0] == "!"]
     parts += [".dockerignore", "Containerfile", "Makefile"]
     assert {f"{part}/**" if (ROOT / part).is_dir() else part for part in parts} < set(paths)
-
-
-def test_parts_of_a_pipeline_hand_on_what_they_measured_though_it_has_errors():
-    measure = load("docs/gitlab-ci.yml")["measure"]
-    assert measure["artifacts"]["when"] == "always"
-    (script,) = measure["script"]
-    assert "case $status in 0 | 1 | 3 | 4)" in script
 
 
 def test_a_release_tests_what_it_publishes_and_names_no_registry():

@@ -4,7 +4,6 @@ import collections
 import functools
 import json
 import re
-import statistics
 
 import pytest
 import score_why
@@ -12,9 +11,7 @@ import score_why
 from conformance.catalogue import documents, mutant_record, recorded_features, separation
 from conformance.commands import export, false_alarms, mutants as testing
 from conformance.model.diagnosis import ranking
-from conformance.model.errors import UserError
 from conformance.model.judging.verdict import Status
-from conformance.model.trials.trial import Outcome
 from conformance.reporting import heatmaps
 from conformance.reporting.text import overview
 from conformance.results import source
@@ -23,8 +20,6 @@ from conformance.support import paths
 _DOCS = paths.PACKAGE.parent / "docs"
 _MUTANTS = (_DOCS / "findings-mutants.md").read_text(encoding="utf-8")
 _ROW = re.compile(r"^\| (\S+) \| (\S+) \| (?:(\S+) (\S+): ([\d.]+), permitted ([\d.]+)\.\.([\d.]+))? ?\| \d+ \|$", re.M)
-#: trials of a cell in the published lines, unless a verdict needed more
-_FEW = 5
 #: least share of each group of mutants whose top suspect has to be the right one
 _LEAST_TOP = {"CUBIC, Reno and BBRv1": 0.8, "BBRv2 and BBRv3": 0.55}
 
@@ -139,67 +134,3 @@ def test_the_page_of_zones_counts_the_cells_that_two_zones_have_apart():
         columns = (" / ".join(map(str, found[one, other])) for other in list(names)[1:])
         rows.append(f"| {names[one]} |" + "".join(f" {column} |" if column else " |" for column in columns))
     assert "\n".join(rows) in (_DOCS / "findings-zones.md").read_text("utf-8")
-
-
-@pytest.mark.slow
-def test_the_published_table_is_by_the_zones_that_ship():
-    """Check without the code that judges: five trials are inside a zone if the least and the greatest are.
-
-    Ranks decide whether trials outside are a violation, so there are at most as many violations as cells outside. If a
-    cell has more than five trials, some may be outside a zone to which the cell conforms. Where a zone judges kinds of
-    cells, only the cells of the other zone are checked.
-    """
-    zone_of = functools.cache(documents.zone_of)
-    by_cell = collections.defaultdict(list)
-    for m in _published():
-        by_cell[m.trial.scheme.stack, m.trial.scheme.algorithm, m.trial.setting].append(m)
-    found, told_by_many = collections.defaultdict(collections.Counter), collections.Counter()
-    for (stack, algorithm, setting), made in by_cell.items():
-        for kind in ("heatmap", "loss"):
-            try:
-                zone = zone_of(algorithm, kind, setting.profile)
-            except UserError:  # no zone for it
-                continue
-            if zone.by_kind:
-                continue
-            permitted = zone.intervals[setting.cell]
-            if not permitted.counted:
-                found[stack, algorithm][Status.NOT_JUDGED] += 1
-                continue
-            if any(m.outcome is Outcome.ERROR for m in made):
-                found[stack, algorithm][Status.ERROR] += 1
-                continue
-            sizes = [size for m in made if (size := m.packet_bytes) is not None]
-            if permitted.small_packets != 1.0:
-                permitted = permitted.at(statistics.median(sizes) if sizes else None)
-            where = _where(permitted, [m.value(zone.metric) for m in made])
-            if len(made) > _FEW and where in (Status.COMPATIBLE, Status.INCONCLUSIVE):
-                told_by_many[stack, algorithm] += 1
-            else:
-                found[stack, algorithm][where] += 1
-    text = (paths.PACKAGE.parent / "docs" / "matrix.md").read_text(encoding="utf-8")
-    draft = r"(?:draft: (\d+) of \d+ violated; )?"
-    row = r"^\| (\S+) \| (\S+) \| [^|]+ \| \S+ \| [^|]+ \| ([a-z ]+) \| " + draft + r"(\d[^:|]*)"
-    rows = re.findall(row, text, re.M)
-    assert found.keys() == {(stack, algorithm) for stack, algorithm, *_ in rows}
-    for stack, algorithm, worst, violated, counts in rows:
-        count, others = found[stack, algorithm], told_by_many[stack, algorithm]
-        said = {Status(name): int(n) for n, _, name in (one.strip().partition(" ") for one in counts.split(","))}
-        n = collections.Counter(said)
-        kinds = n.total() - 30 if count.total() + others == 30 else 0
-        assert worst == ("violates" if int(violated or 0) else next(iter(said)))
-        assert 4 <= kinds <= 7 if kinds else n.total() == 60, (stack, algorithm, n)
-        assert 0 <= n[Status.NOT_JUDGED] - count[Status.NOT_JUDGED] <= kinds, (stack, algorithm, count)
-        assert 0 <= n[Status.ERROR] - count[Status.ERROR] <= kinds, (stack, algorithm, count)
-        assert n[Status.VIOLATES] <= count[Status.VIOLATES] + kinds, (stack, algorithm, count)
-        assert 0 <= n[Status.CONFORMS] - count[Status.CONFORMS] <= others + kinds, (stack, algorithm, count)
-
-
-def _where(permitted, values):
-    """Return where values lie; VIOLATES means that they may violate: all are outside."""
-    low, middle, high = min(values), statistics.median(values), max(values)
-    if low in permitted and high in permitted:
-        return Status.CONFORMS
-    if high < permitted.low or low > permitted.high:
-        return Status.VIOLATES
-    return Status.COMPATIBLE if middle in permitted else Status.INCONCLUSIVE

@@ -192,8 +192,8 @@ def test_screenshots_show_colours_numbers_and_marks(open_page, built, tmp_path, 
     page = open_page(name, viewport)
     page.screenshot(path=tmp_path / "scheme.png", full_page=True)
     assert all(pathlib.Path(p).stat().st_size > 10_000 for p in tmp_path.glob("*.png"))
-    bad = page.locator("table.heat").first.locator("td.violates a").first
-    good = page.locator("table.heat").first.locator("td.conforms a").first
+    bad = page.locator("table.heat").first.locator("td.against a").first
+    good = page.locator("table.heat").first.locator("td.for a").first
     assert "✗" in bad.inner_text() and "✗" not in good.inner_text()
     outline = "e => getComputedStyle(e).outlineStyle"
     assert (bad.evaluate(outline), good.evaluate(outline)) == ("solid", "none")
