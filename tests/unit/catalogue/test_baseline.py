@@ -154,3 +154,23 @@ def test_a_baseline_of_another_kernel_is_noted_once_where_it_only_carries_packet
 
 def test_a_kernel_that_is_not_built_measures_nothing_to_compare():
     assert noted({"kernel_digest": "", "kernel_release": "not-built"}) == []
+
+
+def test_a_trace_that_failed_loses_nothing_that_would_be_judged(tmp_path):
+    """identify makes three trials of a cell, too few for a baseline."""
+    cell = documents.zone_of("reno", "identify-utilization").cells[0]
+    kept = store.Store(tmp_path / "before.jsonl")
+    for m in under_packets([0.2] * 20):
+        kept.add(dataclasses.replace(m, evidence={"interfaces": counted(1000, 990)}))
+    for n, lost in ((3, 0), (5, 1)):
+        for seed in range(1, n + 1):
+            trial = dataclasses.replace(
+                under_packets([0.2])[0].trial, seed=seed, setting=documents.profile("identify", cell)
+            )
+            outcome = Outcome.TIMEOUT if seed == 1 else Outcome.OK
+            kept.add(dataclasses.replace(under_packets([0.2])[0], trial=trial, outcome=outcome))
+        before = baseline.read(kept.path, "linux-tcp", "packets")
+        assert len(before.lost) == lost
+        assert {kind for kind, _ in before.lost_questions("packets")} == {
+            kind for kind, under in documents.kinds("packets").items() if under == "identify" and lost
+        }
