@@ -64,7 +64,9 @@ def test_an_algorithm_alone_asks_for_no_split_check_that_rests_on_cells_which_ar
 
 def holding(zone):
     """Return a baseline that holds this zone alone."""
-    return cases.baseline.Baseline(zones=[("fairness-jain", zone)], lost=frozenset(), schemes=frozenset())
+    return cases.baseline.Baseline(
+        zones=[("fairness-jain", zone)], lost=frozenset(), schemes=frozenset(), labs=frozenset()
+    )
 
 
 def test_a_baseline_is_of_the_points_that_its_algorithm_asks_for(monkeypatch):
