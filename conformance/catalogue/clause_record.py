@@ -14,7 +14,7 @@ from conformance.model.clauses.verdict import on_record
 from conformance.model.judging.expectation import Expected, Known
 from conformance.model.judging.question import Named
 from conformance.model.judging.session import Finding
-from conformance.model.judging.verdict import Status
+from conformance.model.judging.verdict import Status, ZoneSide
 from conformance.support import paths, record as records
 from conformance.support.record import KeptDocument, Record
 
@@ -126,11 +126,19 @@ def expected(stack: str, adapter: pathlib.Path) -> tuple[Expected, ...]:
     return tuple(
         Expected(
             zone_id=of_stack.clause, cells=frozenset([Named(of_stack.algorithm)]), verdict=Known(of_stack.verdict),
-            reason=f"on record of {of_stack.scheme}", recorded=True,
+            reason=f"on record of {of_stack.scheme}", side=_side(of_stack), recorded=True,
         )
         for of_stack in load()
         if of_stack.who == stack and of_stack.verdict.against
     )  # fmt: skip
+
+
+def _side(recorded: ClauseEntry) -> ZoneSide | None:
+    """Return on which side of what the document permits a violation lies; None if its value does not tell."""
+    bound, value = recorded.about.bound, recorded.value
+    if value is None or value in bound:
+        return None
+    return ZoneSide.BELOW if value < bound.low else ZoneSide.ABOVE
 
 
 def entry(finding: Finding, who: str) -> ClauseEntry:

@@ -66,7 +66,7 @@ def cases(option: Options) -> Iterator[QuestionCase]:
         yield from _clause_cases(option, stack)
     for algorithm in sorted({zone.algorithm for _, zone in zones} | by_algorithm.keys()):
         of_algorithm = [(kind, zone) for kind, zone in zones if zone.algorithm == algorithm]
-        if clauses.first_for(algorithm):
+        if clauses.first_for(algorithm) and not option.baseline and option.grid is None:
             of_algorithm = _beside_clauses(of_algorithm)
         yield from _kind_cases([(kind, zone) for kind, zone in of_algorithm if zone.by_kind], grid, stack, option)
         yield from _cell_cases([(kind, zone) for kind, zone in of_algorithm if not zone.by_kind], grid, stack)

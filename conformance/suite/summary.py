@@ -11,6 +11,7 @@ import pickle
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
 import pytest
+from _pytest.junitxml import xml_key
 
 from conformance.catalogue import clauses
 from conformance.model.clauses.verdict import ClauseRule
@@ -30,6 +31,7 @@ FindingName = tuple[str, str, Point]
 FINDING = "conformance_finding"
 NOT_CONFIRMED = "not confirmed"
 _CLAUSES = ClauseRule.noun
+_SUITE = "conformance/suite/heatmap.py"
 #: the labels of verdicts that say something about the stack
 _SAYING = {*(str(status) for status in Status if status.decided), NOT_CONFIRMED}
 
@@ -150,8 +152,14 @@ class Zones:
         complete = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if complete and not (session.shouldfail or session.shouldstop):  # as after -x
             self._repeat()
-        wrong = bool(self._new() or judging.failures(self._findings.values()))
-        wrong |= any(f.verdict.status is Status.ERROR for f in self._changed())
+        new = self._new()
+        wrong = {
+            f"{finding.verdict.zone_id} at {finding.verdict.place.id}": finding.verdict.reason
+            for finding in self._changed()
+            if finding in new or finding.verdict.status is Status.ERROR
+        }
+        wrong |= {failures.algorithm: failures.words for failures in judging.failures(self._findings.values())}
+        _add_to_junit(session.config, wrong)
         if wrong and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         said = self._ran or any(_label(finding) in _SAYING for finding in self._findings.values())
@@ -177,6 +185,24 @@ class Zones:
                 self._not_repeated.append(one_line(f"{what}: not repeated with fresh seeds: {verdict.reason}"))
             else:
                 self._again[name] = verdict
+
+
+def _add_to_junit(config: pytest.Config, wrong: Mapping[str, str]) -> None:
+    """Add what only all tests taken together show to JUnit's XML, if there is any: it is written before that is known.
+
+    `wrong`: {place or algorithm: why}.
+    """
+    junit = config.stash.get(xml_key, None)
+    if junit is None or not wrong:
+        return
+    for name, why in wrong.items():
+        title = f"{name}, all tests taken together"
+        report = pytest.TestReport(
+            nodeid=f"{_SUITE}::{title}", location=(_SUITE, None, title), keywords={}, outcome="failed", longrepr=why,
+            when="call",
+        )  # fmt: skip
+        junit.pytest_runtest_logreport(report)
+    junit.pytest_sessionfinish()
 
 
 class FirstVerdict:

@@ -523,7 +523,8 @@ LATE = ("cubic", "cubic/heatmap", Named("b"))
 
 
 def ended(exitstatus=pytest.ExitCode.OK, shouldfail=False):
-    return types.SimpleNamespace(exitstatus=exitstatus, shouldfail=shouldfail, shouldstop=False)
+    config = types.SimpleNamespace(stash={})
+    return types.SimpleNamespace(exitstatus=exitstatus, shouldfail=shouldfail, shouldstop=False, config=config)
 
 
 def late_zones(repeat):
@@ -562,7 +563,13 @@ def test_what_cannot_be_repeated_stays_a_violation(error):
     assert last.startswith(("not repeated with fresh seeds: the guest died", "interrupted while violations"))
 
 
-def test_a_session_in_which_a_stack_breaks_off_now_and_then_fails(suite):
+def failures_in_junit(pytester):
+    """Return {test: why} of what failed, by junit.xml."""
+    cases = xml.parse(pytester.path / "junit.xml").iter("testcase")
+    return {case.get("name"): case[0].text for case in cases if len(case) and case[-1].tag == "failure"}
+
+
+def test_a_session_in_which_a_stack_breaks_off_now_and_then_fails(suite, pytester):
     class BreaksOff(fake_room.Room):
         def run(self, adapter, batches, cancelled):
             return super().run(adapter, itertools.takewhile(bool, batches), cancelled)
@@ -576,8 +583,10 @@ def test_a_session_in_which_a_stack_breaks_off_now_and_then_fails(suite):
         patch(runs, "beside", lambda bench: fake_room.bench_of(fake_room.Room("good")))
         patch(benches, "find", lambda *_: fake_room.bench_of(BreaksOff("good")))
 
-    result = suite("-m", "cubic and heatmap", "--grid", "10mbps", more=more)
+    result = suite("-m", "cubic and heatmap", "--grid", "10mbps", "--junitxml", "junit.xml", more=more)
     result.assert_outcomes(passed=29, skipped=1)
+    ((name, why),) = failures_in_junit(pytester).items()
+    assert name == "cubic, all tests taken together" and why.startswith("29 of ")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         ["cubic fails, all tests taken together: 29 of * trials of cubic failed, and none of *"]
@@ -602,7 +611,7 @@ def test_a_session_that_was_interrupted_or_stopped_early_repeats_nothing(session
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-def test_a_session_repeats_what_only_holm_finds(suite, process, workers):
+def test_a_session_repeats_what_only_holm_finds(suite, process, pytester, workers):
     """In 66 of 67 cells, five of five trials are outside, beside 20 of the reference: not enough by itself for 67."""
     zone = documents.zone_of("cubic")
     few = [p for p, i in zone.intervals.items() if i.counted and i.basis.n == 20][:66]
@@ -614,8 +623,10 @@ def test_a_session_repeats_what_only_holm_finds(suite, process, workers):
     once.assert_outcomes(skipped=67)
     assert once.ret == pytest.ExitCode.OK
     once.stdout.fnmatch_lines(["zone cubic/heatmap: 67 not confirmed; not confirmed with fresh seeds: *"])
-    twice = run(*asked, "--results", "bad.jsonl", kind="bad")
+    twice = run(*asked, "--results", "bad.jsonl", "--junitxml", "junit.xml", kind="bad")
     assert twice.ret == pytest.ExitCode.TESTS_FAILED
+    together = [name for name in failures_in_junit(pytester) if name.endswith(", all tests taken together")]
+    assert len(together) == 66
     twice.stdout.fnmatch_lines(["zone cubic/heatmap: 67 violates; violates, all cells taken together: *"])
 
 

@@ -360,6 +360,7 @@ def test_what_nobody_can_see_is_not_compared(monkeypatch, kernel_digest, image, 
 def test_a_clause_on_record_is_known_and_may_be_repaired():
     (entry, *_) = clause_record.expected("quinn", paths.data("adapters", "quinn", "adapter.json"))
     assert clauses.find(entry.zone_id)
+    entry = dataclasses.replace(entry, side=verdict(Status.VIOLATES).side)
     for status in (Status(str(entry.verdict)), Status.CONFORMS, Status.UNSUPPORTED):
         assert compare(verdict(status), entry) is Surprise.NONE
     other = Status.FAILS if entry.verdict == "violates" else Status.VIOLATES
@@ -369,6 +370,19 @@ def test_a_clause_on_record_is_known_and_may_be_repaired():
 def test_no_clause_is_on_record_of_an_adapter_that_does_not_ship(tmp_path):
     """A user's adapter of the same name had the shipped one's violations as an excuse."""
     assert clause_record.expected("quinn", tmp_path / "quinn" / "adapter.json") == ()
+
+
+def test_a_violated_clause_on_record_excuses_no_violation_on_its_other_side():
+    """quinn's value of CL027 is below what is permitted."""
+    known = clause_record.expected("quinn", paths.data("adapters", "quinn", "adapter.json"))
+    (entry,) = (entry for entry in known if entry.zone_id == "CL027")
+    bound = clauses.find("CL027").bound
+    permitted = dataclasses.replace(zone().intervals[CELL], low=bound.low, high=bound.high)
+    for value, surprise in ((bound.low / 2, Surprise.NONE), (bound.high * 2, Surprise.NEW)):
+        verdict = Verdict(
+            status=Status.VIOLATES, zone_id="CL027", place=Named("cubic"), permitted=permitted, reason="", value=value
+        )
+        assert compare(verdict, entry) is surprise
 
 
 def test_checks_of_split_zones_are_known_by_their_ids():

@@ -7,11 +7,16 @@ import pytest
 from helpers import CELL, measurements, zone_on
 
 from conformance.model.judging import power
-from conformance.model.judging.verdict import ALPHA, LOOKS, Status, judge, violates
+from conformance.model.judging.verdict import ALPHA, LOOKS, Status, judge, status_in
 from conformance.model.judging.zone import Basis
 
 FAMILY = 30
 LEVEL = ALPHA / LOOKS / FAMILY
+
+
+def violates(judged, values, family=FAMILY):
+    """Say whether trials of full packets with these values would violate the zone's only cell."""
+    return status_in(judged.metric, judged.intervals[CELL], values, family) is Status.VIOLATES
 
 
 def trials(rng, kind, n, spread, median=0.5):
@@ -34,7 +39,7 @@ def told_by_simulation(spread, reference_n, shift, runs=60):
     for _ in range(runs):
         judged = zone_on(Basis.of("r", trials(rng, "normal", reference_n, spread)))
         values = list(trials(rng, "normal", 20, spread, 0.5 * shift))
-        found += violates(judged, CELL, values, [False] * 20, FAMILY)
+        found += violates(judged, values)
     return found / runs
 
 
@@ -47,7 +52,7 @@ def test_honest_stacks_are_hardly_ever_violations(kind, reference_n, spread):
     for _ in range(300):
         judged = zone_on(Basis.of("r", trials(rng, kind, reference_n, spread)))
         for n in (5, 8, 13, 20):
-            wrong += violates(judged, CELL, list(trials(rng, kind, n, spread)), [False] * n, FAMILY)
+            wrong += violates(judged, list(trials(rng, kind, n, spread)))
     assert wrong <= 1
 
 
@@ -60,7 +65,7 @@ def test_exactly_at_the_margin_the_rate_is_what_is_promised(reference_n, n, shif
     wrong = 0
     for _ in range(2000):
         judged = zone_on(Basis.of("r", trials(rng, "normal", reference_n, 0.1)))
-        wrong += violates(judged, CELL, list(trials(rng, "normal", n, 0.1, 0.5 * shift)), [False] * n, at_level)
+        wrong += violates(judged, list(trials(rng, "normal", n, 0.1, 0.5 * shift)), at_level)
     assert wrong / 2000 <= 0.01
 
 
@@ -89,7 +94,7 @@ def test_what_a_cell_tells_is_what_the_judge_finds():
 
     def found(at):
         draws = rng.choice(reference.values, size=(100, 20)) * (at / reference.median)
-        return np.mean([violates(judged, CELL, list(row), [False] * 20, FAMILY) for row in draws])
+        return np.mean([violates(judged, list(row)) for row in draws])
 
     for at, nearer in ((told.low, reference.median * 0.95), (told.high, reference.median * 1.05)):
         assert found(at) >= power.POWER - 0.12

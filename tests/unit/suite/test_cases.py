@@ -49,6 +49,15 @@ def test_clauses_are_the_first_verdict_on_bbrv3():
     assert cases.CLAUSE not in {case.kind for case in cases.cases(with_grid)}
 
 
+def test_where_no_clause_is_asked_no_clause_stands_for_smoke_cells():
+    """Neither --grid nor --baseline asks for clauses, so one cell beside them would be all."""
+    asked = options("bbrv3 and smoke")
+    asked.grid = "10mbps"
+    smoke = {case.question.place for case in cases.cases(asked) if {"bbrv3", "smoke"} <= {*case.markers}}
+    zone = documents.zone_of("bbrv3")
+    assert len(zone.smoke) > 1 and smoke >= {*zone.smoke}
+
+
 def test_an_algorithm_alone_asks_for_no_split_check_that_rests_on_cells_which_are_only_shown():
     def checks(markers: str, algorithm: str = "bbrv3", grid: str | None = None) -> list[str]:
         asked = options(markers)
