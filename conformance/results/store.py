@@ -152,10 +152,10 @@ def with_records(measurement: Measurement) -> Measurement:
     trial, metrics = measurement.trial, measurement.metrics
     if not metrics or any("utilization" in flow for flow in measurement.flows):
         return measurement
-    if measurement.flows:
-        flows = facts.with_parts(trial.setting.network, measurement.flows, metrics.get("utilization"))
-        return dataclasses.replace(measurement, flows=flows)
-    flows, links = facts.in_detail(trial, metrics, measurement.evidence)
+    flows, links = measurement.flows, measurement.links
+    if not flows:
+        flows, links = facts.in_detail(trial, metrics, measurement.evidence)
+    flows = facts.with_parts(trial.setting.network, flows, metrics.get("utilization"))
     return dataclasses.replace(measurement, flows=flows, links=links)
 
 

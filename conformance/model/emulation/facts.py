@@ -36,7 +36,7 @@ _COUNTS = (
 _CALIBRATION = ("rate_mbps", "delays_ms", "loss_sent", "loss_lost")
 #: figures of a trial that are those of the flow that was recorded in detail, and some that every flow's record has
 _OF_FLOW = (
-    "bytes", "completion_s", "handshake_s", "goodput_mbps", "utilization", "min_rtt_ms", "retransmitted_segments",
+    "bytes", "completion_s", "handshake_s", "goodput_mbps", "min_rtt_ms", "retransmitted_segments",
     "back_to_back_packets", "longest_burst_packets",
 )  # fmt: skip
 _UNSEEN = ("bytes", "completion_s", "handshake_s", "goodput_mbps", "end_s", "rtt_ms")
@@ -81,7 +81,7 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
         metrics=metrics,
         evidence=evidence,
         host=dict(host),
-        flows=flows,
+        flows=with_parts(requested, flows, metrics["utilization"]),
         links=links,
     )
 
@@ -262,7 +262,7 @@ def _of_flows(trial: Trial, facts: Facts) -> tuple[dict[str, Any], tuple[Facts, 
         "queue_peak_bytes": queue.get("queue_peak_bytes"),
         "virtual_s": facts["virtual_s"],
     }
-    return metrics, with_parts(network, flows, metrics["utilization"]), tuple(links)
+    return metrics, tuple(flows), tuple(links)
 
 
 def _flow(trial: Trial, group: Flows, number: int, of: Facts, facts: Facts) -> dict[str, Any]:
