@@ -121,8 +121,14 @@ def _kept_of_last(view: View) -> Samples:
 
 @ROWS.add("growth_after_loss", "growth of the window after a loss, in packets per round", "packets", 2)
 def _growth_after_loss(view: View) -> Samples:
-    """Return the packets per round by which the window grew after the loss of the schedule's last entry."""
+    """Return the packets per round by which the window grew after the loss of the schedule's last entry.
+
+    It is the median slope between two rounds: in some, the client's flow control leaves less to send.
+    """
     after = rounds_after(view, last_loss(view))
     if len(after) < _LEAST_ROUNDS:
         raise Invisible(f"{_LEAST_ROUNDS} rounds after the loss are needed, and {len(after)} were seen")
-    return one(float(numpy.polyfit(range(len(after)), [at.packets for at in after], 1)[0]), after[0].begin_s)
+    packets = numpy.array([at.packets for at in after])
+    earlier, later = numpy.triu_indices(len(after), 1)
+    slopes = (packets[later] - packets[earlier]) / (later - earlier)
+    return one(float(numpy.median(slopes)), after[0].begin_s)

@@ -11,7 +11,7 @@ from conformance.model.captures.packets import CE, NOT_ECT, Integers
 from conformance.model.clauses.seen import Absent, EventTimes, Invisible, Rows, View, shown
 from conformance.model.diagnosis import features
 from conformance.model.diagnosis.flow import Floats, Flow, in_flight, loss_events
-from conformance.model.diagnosis.samples import Samples
+from conformance.model.diagnosis.samples import Samples, one
 
 ROWS = Rows()
 
@@ -192,6 +192,22 @@ def _probe_ratio(view: View) -> Samples:
     gaps = numpy.diff(times)
     pairs = [(float(b / a), float(at)) for (a, b), at in zip(itertools.pairwise(gaps), times[2:], strict=True)]
     return shown(pairs, f"a ratio of two gaps needs three probes, not {len(times)}")
+
+
+@ROWS.add("last_probe_ratio", "last gap between two probes, relative to the one before", "", 2)
+def _last_probe_ratio(view: View) -> Samples:
+    """Return the ratio of the silence in which an outage ends to the gap between its last two probes.
+
+    The sender cannot know that the outage is over, so the next probe ends that silence. These periods are the longest,
+    which a cap limits.
+    """
+    times, _ = _probes(view)
+    large = view.packets.bytes > view.packets.bytes.max() / 2
+    after = view.sent_s[(view.sent_s >= view.event.end_s) & large]
+    if len(times) < 2 or not len(after):
+        raise Invisible(f"a ratio of two gaps needs two probes and a packet after the outage, not {len(times)}")
+    gap_s, silence_s = numpy.diff([*times[-2:], after[0]])
+    return one(float(silence_s / gap_s), float(times[-1]))
 
 
 @ROWS.add("probe_packets", "packets in a probe", "packets", 0, take="most")

@@ -1,7 +1,6 @@
 """Observe how a window grows: in start-up while the delay rises, and after the loss of a chosen packet."""
 
 import itertools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy
@@ -18,6 +17,13 @@ _C, _BETA = 0.4, 0.7
 _BACK, _BEYOND = 0.95, 1.05
 #: K after which a window that is not back is late: with the plateau at the old window, and with one at 0.85 of it
 _LATE_K, _LATE_LOW_K = 0.8, 1.75
+#: the share of the window at which fast convergence has its plateau (RFC 9438, 4.7)
+_LOWERED = (1 + _BETA) / 2
+#: K after which a window is back by RFC 9438, 4.2, from 0.7 of it on: with the plateau at the window, and lowered
+_CURVES_K = (
+    1 - ((1 - _BACK) / (1 - _BETA)) ** (1 / 3),
+    ((_LOWERED - _BETA) / (1 - _BETA)) ** (1 / 3) + ((_BACK - _LOWERED) / (1 - _BETA)) ** (1 / 3),
+)
 #: the fewest round trips that show a slope
 _LEAST_ROUNDS = 6
 #: the least factor by which a round of slow start grows, which doubles; and the rounds after it that may grow slowly
@@ -77,24 +83,36 @@ def rounds_after(view: View, event: LossEvent) -> list[Round]:
     return rounds(flow, event.known_s + event.rtt_s, end_s)
 
 
-def _regrowth(late_k: float) -> Callable[[View], Samples]:
-    """Return an observable: the time from a loss until the window is back at 0.95 of its old size, in units of K.
+def _regrowth(view: View, late_k: float) -> Samples:
+    """Return the time from a loss until the window is back at 0.95 of its old size, in units of K.
 
     If the window is not back after `late_k`, the value is the last time that is seen.
     """
+    event = last_loss(view)
+    k_s = (event.before * (1 - _BETA) / _C) ** (1 / 3)
+    grown = rounds_after(view, event)
+    if not grown:
+        raise Invisible("the transfer was over too soon after the loss")
+    back = next((at for at in grown if at.packets >= _BACK * event.before), None)
+    if back is None and grown[-1].begin_s - event.known_s < late_k * k_s:
+        raise Invisible("another loss, or the end of the transfer, came before the window was back")
+    return one(((back or grown[-1]).begin_s - event.known_s) / k_s, event.known_s)
 
-    def observe(view: View) -> Samples:
-        event = last_loss(view)
-        k_s = (event.before * (1 - _BETA) / _C) ** (1 / 3)
-        grown = rounds_after(view, event)
-        if not grown:
-            raise Invisible("the transfer was over too soon after the loss")
-        back = next((at for at in grown if at.packets >= _BACK * event.before), None)
-        if back is None and grown[-1].begin_s - event.known_s < late_k * k_s:
-            raise Invisible("another loss, or the end of the transfer, came before the window was back")
-        return one(((back or grown[-1]).begin_s - event.known_s) / k_s, event.known_s)
 
-    return observe
+@ROWS.add("regrowth", "time from a loss until 0.95 of the window is back, in units of its K", "K", 2)
+def _regrowth_of_whole(view: View) -> Samples:
+    """Return _regrowth() after a loss in a window that was what it was at the loss before."""
+    return _regrowth(view, _LATE_K)
+
+
+@ROWS.add("regrowth_late", "by how much the window is back later after a second loss than a plateau says", "K", 2)
+def _regrowth_late(view: View) -> Samples:
+    """Return by how much later than by the nearer of two curves 0.95 of the window is back, in units of its K.
+
+    The loss is in a smaller window than the one before. One curve has its plateau at that window, and one lower.
+    """
+    back = _regrowth(view, _LATE_LOW_K)
+    return one(min((float(back.values[0]) - curve for curve in _CURVES_K), key=abs), float(back.times_s[0]))
 
 
 @ROWS.add(
@@ -166,9 +184,3 @@ def _slow_growth(view: View) -> Samples:
     if len(rest) < _CSS_ROUNDS:
         raise Invisible("start-up doubled until a loss, or was over in a round trip")
     return one(_not_left(float(numpy.median([times for times, _ in rest]))), rest[0][1])
-
-
-ROWS.add("regrowth", "time from a loss until 0.95 of the window is back, in units of its K", "K", 2)(_regrowth(_LATE_K))
-ROWS.add("regrowth_late", "time from a second loss until 0.95 of the window is back, in units of its K", "K", 2)(
-    _regrowth(_LATE_LOW_K)
-)

@@ -77,9 +77,9 @@ STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "timeouts",
         (
-            "first_probe_rtts", "probe_timeout_rtts", "probe_ratio", "probe_packets", "probes_at_rest",
-            "late_in_outage", "silent_share", "idle_rtts", "after_outage", "after_outage_share", "after_held_share",
-            "restart_window", "restart_end", "restart_after_s",
+            "first_probe_rtts", "probe_timeout_rtts", "probe_ratio", "last_probe_ratio", "probe_packets",
+            "probes_at_rest", "late_in_outage", "silent_share", "idle_rtts", "after_outage", "after_outage_share",
+            "after_held_share", "restart_window", "restart_end", "restart_after_s",
         ),
     ),
     (

@@ -176,6 +176,7 @@ def test_what_a_run_prints_satisfies_its_schema():
     ("clause", "algorithm", "points_at"),
     [
         ("CL008", "cubic", "app_limited"),  # read in another network
+        ("CL203", "cubic", "backoff"),  # likewise
         ("CL053", "cubic", "loss_timer"),  # elsewhere, its observable points at backoff
         ("CL016", "cubic", "disorder"),  # a rate, in the clause's own network
         ("CL026", "cubic", None),  # a rate of a whole transfer

@@ -17,12 +17,12 @@ def cubic(before, w_max, seconds, rtt_s=RTT_S, k_times=1.0):
 DOUBLES, NUMBER = [10, 20, 40, 80, 160, 200], 505
 
 
-def two_losses(k_times, share, gap_s, seconds):
+def two_losses(k_times, share, gap_s, seconds, rtt_s=RTT_S):
     """Return two losses, the first at 200, and the growth after each; the last plateau is at `share` of the window."""
-    first = cubic(200, 200, gap_s)
-    parts = [*DOUBLES, 200, *first, *cubic(first[-1], share * first[-1], seconds, k_times=k_times)]
+    first = cubic(200, 200, gap_s, rtt_s)
+    parts = [*DOUBLES, 200, *first, *cubic(first[-1], share * first[-1], seconds, rtt_s, k_times)]
     second = round(sum(map(round, parts[: len(DOUBLES) + len(first)])))
-    return parts, {"lost": {NUMBER, second}, "triggered": {"first_loss": 1.4}}
+    return parts, {"lost": {NUMBER, second}, "triggered": {"first_loss": 7 * rtt_s}}
 
 
 @pytest.mark.parametrize(("k_times", "right"), [(1.0, True), (2.15, False), (0.46, False), (100, False)])
@@ -38,9 +38,12 @@ def test_what_ends_before_the_window_is_back_says_nothing():
     assert "never sent" in why_not("CL024", windows, parts, **{**how, "lost": {NUMBER}})
 
 
-@pytest.mark.parametrize(("share", "right"), [(0.85, True), (1.0, False)])
-def test_fast_convergence_leaves_a_lower_plateau(share, right):
-    parts, how = two_losses(1, share, 1.6, 14)
+@pytest.mark.parametrize(
+    ("share", "k_times", "right"),
+    [(0.85, 1, True), (1.0, 1, True), (0.85, 1.2, False), (1.0, 1.4, False), (0.85, 0.7, False), (1.0, 100, False)],
+)
+def test_the_plateau_may_be_lower_if_k_is_that_of_the_plateau(share, k_times, right):
+    parts, how = two_losses(k_times, share, 1.7, 14, rtt_s=0.15)
     assert permitted("CL028", windows, parts, **how) is right
 
 

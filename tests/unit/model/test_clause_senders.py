@@ -65,6 +65,13 @@ def test_each_probe_doubles_the_wait(clause):
     assert not permitted(clause, timed, probes(2.9, [0.3] * 12), outage=(2.9, 7.9))
 
 
+def test_a_wait_that_is_capped_shows_in_a_long_outage():
+    capped = [*doubling(0.2, 5), 5.2, 7.2]  # each is the one before and 2 s at most
+    for gaps, right in ((doubling(0.2, 7), True), (capped, False), ([*doubling(0.2, 4), *[2.0] * 7], False)):
+        assert permitted("CL203", timed, probes(2.9, gaps), outage=(2.9, 16.9)) is right
+    assert "a packet after the outage" in why_not("CL203", timed, probes(2.9, doubling(0.2, 5)), outage=(2.9, 16.9))
+
+
 def test_what_answers_a_client_is_no_probe():
     """quic-go's client probes too, since the outage hides its answers."""
     sent = sorted([*probes(2.9, doubling(0.2, 4)), 3.12, 3.335, 3.764, 4.622])
