@@ -171,7 +171,7 @@ def _name(scheme: Scheme) -> str:
 def _own(
     measurements: Sequence[Measurement], algorithm: str, profile: str, alone: Mapping[Setting, OwnKind]
 ) -> list[Measurement]:
-    """Return the measurements of an algorithm under a profile or scenario, without split paths. Raise UserError if
+    """Return the measurements of an algorithm under a profile's cells, or at a scenario's points. Raise UserError if
     there are none.
 
     `alone`: see _one_run(); if there is any, measurements in other settings are left out.
@@ -179,10 +179,10 @@ def _own(
     ours = [
         m
         for m in measurements
-        if m.scheme.algorithm == algorithm and m.setting.profile == profile and not m.setting.segments
+        if m.scheme.algorithm == algorithm and m.setting.profile == profile and not _path_under_profile(m.setting)
     ]
     if not ours:
-        trials = [m.trial for m in measurements if not m.setting.segments]
+        trials = [m.trial for m in measurements if not _path_under_profile(m.setting)]
         held = sorted({f"{trial.scheme.algorithm} under {trial.setting.profile}" for trial in trials})
         options = sorted(
             f"--{'profile' if isinstance(setting.point, Cell) else 'scenario'} {setting.profile}"
@@ -198,6 +198,11 @@ def _own(
             f"trials of another implementation are at no point of {algorithm}'s reference", "measure it there"
         )
     return there
+
+
+def _path_under_profile(setting: Setting) -> bool:
+    """Return whether this is a path of two segments under a profile, whose zones are of cells."""
+    return bool(setting.segments) and setting.profile in documents.profile_names()
 
 
 def _one_run(

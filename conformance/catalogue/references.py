@@ -35,8 +35,6 @@ def _at(setting: Setting, judging: Iterable[Zone]) -> Iterator[tuple[str, Estima
 
     A zone that multiplies the kernel's trials by what QUIC has beside TCP does not say what TCP has.
     """
-    if setting.segments:
-        return
     place = setting.point
     for zone in judging:
         if zones.judges(zone, setting, place) and not zone.transport:

@@ -10,7 +10,7 @@ import msgspec
 
 from conformance.commands.result import Result
 from conformance.model.errors import UserError
-from conformance.model.judging import grid as grids
+from conformance.model.judging import grid as grids, seeds
 from conformance.model.networks.place import Cell
 from conformance.model.split import split_paths, split_rates
 from conformance.model.split.split_paths import Path, PathClass
@@ -49,7 +49,10 @@ MeasuredCells = Mapping[str, Mapping[Cell, Sequence[Measurement]]]
 
 
 def load(results: Sequence[str | pathlib.Path], chosen: Selection = Selection()) -> MeasuredCells:
-    """Return the chosen results of each scheme. Raises UserError if there are none, or if runs differ."""
+    """Return the chosen results of each scheme, without trials that repeat a violation, as in a report.
+
+    Raises UserError if there are none, or if runs differ.
+    """
     everything = store.read(*results)
     measurements = [m for m in everything if m in chosen]
     if not measurements:
@@ -57,7 +60,10 @@ def load(results: Sequence[str | pathlib.Path], chosen: Selection = Selection())
         raise UserError(
             f"no matching results in {', '.join(map(str, results))}", f"available: {', '.join(there) or 'none'}"
         )
-    return dict(sorted(grouping.by_scheme(measurements).items()))
+    return {
+        scheme: {cell: seeds.repeats_apart(of_cell)[0] for cell, of_cell in cells.items()}
+        for scheme, cells in sorted(grouping.by_scheme(measurements).items())
+    }
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

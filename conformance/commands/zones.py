@@ -345,7 +345,7 @@ def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone
         (m.setting.point, m)
         for m in held
         if (m.scheme.stack, m.scheme.algorithm) == (stack, algorithm)
-        if not m.setting.segments and judges(zone, m.setting, m.setting.point)
+        if judges(zone, m.setting, m.setting.point)
     )
     if len({m.trial.run for measurements in by_place.values() for m in measurements}) > 1:
         raise UserError(f"results of {stack}'s {algorithm} are from runs that differ", "give results of one run")

@@ -290,13 +290,13 @@ class Drawn:
 def drawn(measurements: Iterable[Measurement], or_none: bool = False) -> Drawn:
     """Judge measurements as lines of files, and return what reports show of them.
 
-    If there are only paths of two segments, raises UserError, or with `or_none` returns nothing.
+    If there are only paths of two segments that no zone judges, raises UserError, or with `or_none` returns nothing.
     """
     known = _with_counters(measurements)
     zones = _zones()
     findings = points.findings(known, zones.values())
     judged = {run: by_zone(finding for _, finding in of_run) for run, of_run in findings.items()}
-    if not or_none and all(m.setting.segments for m in known):
+    if not or_none and not findings and all(m.setting.segments for m in known):
         raise UserError("these results are only of paths with two segments", "use `conformance split`")
     return Drawn(series=_series(known, judged, zones), rows=points.rows(findings))
 

@@ -60,7 +60,7 @@ def findings(measurements: Iterable[Measurement], zones: Iterable[Zone]) -> dict
     If a zone judges kinds of cells (kinds.py), the kinds are members of the family, and their findings come last. Its
     cells are then details outside of the family, which are judged at least as strictly. Raises UserError.
     """
-    by_setting = grouped(((m.trial.run, m.setting), m) for m in measurements if not m.setting.segments)
+    by_setting = grouped(((m.trial.run, m.setting), m) for m in measurements)
     by_run: dict[RunKey, dict[str, tuple[Zone, dict[Setting, list[Measurement]]]]] = collections.defaultdict(dict)
     by_algorithm = grouped((zone.algorithm, zone) for zone in zones)
     for (run, setting), of_setting in by_setting.items():

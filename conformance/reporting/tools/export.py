@@ -130,7 +130,8 @@ _FIRST_COLUMNS = (
     Column("utilization_max", _NUMBER, "highest value of a trial", "utilization.high"),
     Column("permitted_low", _NUMBER, "zone of utilization, lower end", "utilization.permitted.low"),
     Column("permitted_high", _NUMBER, "zone of utilization, upper end", "utilization.permitted.high"),
-    Column("verdict", _TEXT, "verdict on utilization", "utilization.status"),
+    Column("verdict", _TEXT, "verdict on utilization; a detail that does not count, if its zone judges kinds of cells",
+           "utilization.status"),
     Column("lost_pct", _NUMBER, "median share of the sender's bytes that never arrived", "lost.value"),
     Column("lost_low", _NUMBER, "90 % interval of the median, lower end", "lost.interval.0"),
     Column("lost_high", _NUMBER, "90 % interval of the median, upper end", "lost.interval.1"),
@@ -209,6 +210,7 @@ class CellRecord(Record):
     interval: list[float] | None
     #: The zone's interval; null if no zone judges.
     permitted: list[float] | None
+    #: A detail that does not count, if the zone judges kinds of cells.
     verdict: Status
     #: For a cell that is not clear: the smallest shifts that would have been detected, as shares of the reference's
     #: median; null otherwise.
@@ -225,7 +227,7 @@ class MetricRecord(Record):
     #: Id of the zone that judges, or null.
     zone: str | None
     verdict: Status
-    #: Number of cells by verdict; without cells that no zone judges.
+    #: Number of cells by verdict, or of kinds of cells, if the zone judges these; without those that no zone judges.
     count: dict[str, int]
     #: Upper bound on the share of runs in which the zone raises any false alarm, over all judged cells (Holm); null if
     #: no zone judges.

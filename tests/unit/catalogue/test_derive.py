@@ -3,12 +3,13 @@
 import dataclasses
 
 import pytest
-from helpers import measurement, measurements, measurements_of, refusal, trial, zone
+from helpers import measurement, measurements, measurements_of, of_trial, refusal, trial, zone
 
-from conformance.catalogue import derive, scenarios, separation
+from conformance.catalogue import derive, documents, scenarios, separation
 from conformance.model.errors import UserError
 from conformance.model.judging.zone import Basis, Interval, Margin
 from conformance.model.networks.place import Cell
+from conformance.support import paths
 
 CELLS = [Cell(10, 1, 0), Cell(10, 20, 0), Cell(20, 1, 0)]
 
@@ -64,6 +65,22 @@ def test_an_algorithm_that_was_not_measured_is_answered_with_those_that_were():
     assert "they hold cubic under atc25, vegas under atc25" in refusal(derive.derive, held, "vgeas", "V")
     with pytest.raises(UserError, match=r"they hold none$"):
         derive.derive([], "vgeas", "V")
+
+
+def test_a_zone_of_split_paths_follows_from_their_trials_and_one_of_cells_does_not():
+    shipped = documents.zone(paths.data("zones", "cubic", "split-utilization.json"))
+    held = [
+        of_trial(m, setting=scenarios.setting("split", place))
+        for place, permitted in shipped.intervals.items()
+        for m in measurements(permitted.basis.values)
+    ]
+    derived = derive.derive(held, "cubic", "V", profile="split", name="split-utilization")
+    assert [(entry["low"], entry["high"]) for entry in derived["points"]] == [
+        (permitted.low, permitted.high) for _, permitted in sorted(shipped.intervals.items())
+    ]
+    under_profile = of_trial(measurement(), setting=documents.path("atc25", (CELLS[0], CELLS[1])))
+    with pytest.raises(UserError, match=r"they hold none$"):
+        derive.derive([under_profile] * 5, "cubic", "V")
 
 
 def test_a_forgotten_profile_or_scenario_is_named_with_its_option():

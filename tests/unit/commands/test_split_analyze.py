@@ -11,6 +11,7 @@ from conformance.commands import fidelity, split_analyze
 from conformance.commands.result import printed
 from conformance.model.errors import UserError
 from conformance.model.judging import grid
+from conformance.model.judging.seeds import FRESH
 from conformance.model.networks.place import Cell
 from conformance.model.split import split_rates
 from conformance.model.trials import grouping
@@ -99,6 +100,13 @@ def test_what_was_not_measured_is_unknown(results):
     (line,) = (line for line in shown.splitlines() if line.startswith("gain > 3x "))
     assert int(line.split()[-1]) > 0
     assert "unknown: a cell it needs was not measured" in shown
+
+
+def test_trials_that_repeat_a_violation_are_left_out_as_in_a_report(results):
+    first = measurements([0.5] * 5, cell=CELL)
+    repeats = [of_trial(m, seed=m.trial.seed + FRESH) for m in measurements([0.7] * 8, cell=CELL)]
+    loaded = split_analyze.load([results("repeated", [*first, *repeats])])
+    assert loaded == split_analyze.load([results("first", first)])
 
 
 def test_two_segment_results_are_no_cells(results):

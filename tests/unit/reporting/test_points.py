@@ -36,6 +36,13 @@ def test_there_is_a_row_for_each_zone_that_judges_a_point():
     assert jain.permitted.endswith(" to 1.000 (margin 10 % and 0.01 by the rule for all zones)")
 
 
+def test_a_path_that_is_split_is_judged_where_a_zone_has_it():
+    zone = documents.zone(paths.data("zones", "cubic", "split-utilization.json"))
+    setting = scenarios.setting(zone.profile, next(iter(zone.intervals)))
+    (row,) = heatmaps.drawn([helpers.of_trial(m, setting=setting) for m in helpers.measurements([0.01] * 8)]).rows
+    assert (row.zone.id, row.status) == (zone.id, "violates")
+
+
 def test_a_badge_is_of_points_too():
     drawn = heatmaps.drawn(trials({"jain_index": 0.5}))
     assert badge.message(drawn) == ("1 violates, 2 not judged", "violates")
