@@ -9,7 +9,7 @@ from helpers import invoke, measurements, measurements_of, refusal
 
 from conformance.catalogue import derive, documents, scenarios
 from conformance.model.judging import grid
-from conformance.model.judging.verdict import Status, judge
+from conformance.model.judging.verdict import Status, judge, status_in
 from conformance.model.judging.zone import Basis
 from conformance.model.networks.place import Cell, Point
 
@@ -127,6 +127,22 @@ def test_generations_of_bbr_differ_above_the_loss_that_the_newer_ones_bear():
         for cell in zones[newer].cells:
             apart = zones[newer].intervals[cell].high < zones["bbrv1"].intervals[cell].low
             assert apart or cell.loss_pct < 2, (newer, cell.id)
+
+
+@pytest.mark.parametrize(
+    ("loss_pct", "lost_pct"),
+    [
+        (1, [1.85, 1.79, 1.64, 2.1, 1.68, 1.96, 2.27, 2.29]),
+        (2, [2.63, 3.2, 2.85, 2.56, 2.71, 2.59, 2.9, 2.88]),
+        (4, [4.64, 4.72, 4.96, 4.33, 4.43, 4.38, 4.95, 5.03]),
+    ],
+)
+def test_what_the_draft_s_stack_loses_at_1_ms_is_no_fault_and_what_cloudflare_s_does_is(loss_pct, lost_pct):
+    """Its window has a third of the offload budget of Linux's over TCP: in guests it lost so much (seeds from 1001)."""
+    zone = documents.zone_of("bbrv3", "loss", "packets")
+    at = zone.intervals[Cell(10, 1, loss_pct)]
+    assert status_in(zone.metric, at, lost_pct, family=154) is Status.CONFORMS
+    assert status_in(zone.metric, at, [80.2] * 8, family=154) is Status.VIOLATES
 
 
 def test_identification_asks_the_same_of_every_algorithm():
