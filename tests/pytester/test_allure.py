@@ -120,8 +120,8 @@ def test_junit_xml_holds_verdicts(suite, pytester):
 
 
 def test_traces_are_kept_of_cells_that_violate(suite):
-    def compute(algorithm, choice, *, cell, seed, target, flow, **options):
-        return f"traced {algorithm} {cell} {seed} {target} {flow}"
+    def compute(algorithm, choice, *, point, seed, target, flow, **options):
+        return f"traced {algorithm} {point} {seed} {target} {flow}"
 
     def fake(patch):
         patch(tracing, "compute", compute)

@@ -223,6 +223,8 @@ def _json(*parts):
 LINE = as_read(
     measurement(), evidence={"interfaces": counted(2000, 1990), "trace": {"t_s": [0.0], "queue_bytes": [1]}}
 ).to_json()
+#: as an earlier version wrote it, without records of flows and links, which follow from the counters
+OLD = {name: value for name, value in LINE.items() if name not in ("flows", "links")}
 OTHER = of_trial(measurement(), seed=2).to_json()
 REAL = json.loads(gzip.decompress(GOLDEN.read_bytes()).splitlines()[0])
 ADAPTER = _json("adapters", "quic-go", "adapter.json")
@@ -358,22 +360,21 @@ def test_many_mutated_documents_are_read_or_refused_in_one_line(tmp_path, case):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("side", ["server", "client"])
-@pytest.mark.parametrize("lacking", ["rx_bytes", "tx_bytes"])
+@pytest.mark.parametrize(("side", "lacking"), [("client", "rx_bytes"), ("server", "tx_bytes")])
 def test_counters_that_lack_a_direction_are_refused_with_file_and_line(tmp_path, side, lacking):
     """This holds after sound lines, too, although only the first line of a kind is checked against the whole schema."""
     path = tmp_path / "results.jsonl"
-    broken = copy.deepcopy(LINE)
+    broken = copy.deepcopy(OLD)
     del broken["evidence"]["interfaces"][side]["eth0"][lacking]
-    path.write_text(json.dumps(LINE) + "\n" + json.dumps(broken) + "\n")
+    path.write_text(json.dumps(OLD) + "\n" + json.dumps(broken) + "\n")
     with pytest.raises(UserError, match=rf"results\.jsonl:2: .*{lacking}"):
         store.read(path)
 
 
 def test_counters_of_one_side_alone_are_refused(tmp_path):
     path = tmp_path / "results.jsonl"
-    broken = copy.deepcopy(LINE)
+    broken = copy.deepcopy(OLD)
     del broken["evidence"]["interfaces"]["client"]
-    path.write_text(json.dumps(LINE) + "\n" + json.dumps(broken) + "\n")
+    path.write_text(json.dumps(OLD) + "\n" + json.dumps(broken) + "\n")
     with pytest.raises(UserError, match=r"results\.jsonl:2: .*client"):
         store.read(path)

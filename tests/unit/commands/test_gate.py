@@ -1021,9 +1021,9 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(
 def test_traces_are_kept_of_a_few_cells_that_violate_and_only_of_those(run, monkeypatch, tmp_path):
     traced, flows = [], []
 
-    def traces(algorithm, choice, *, cell, seed, target, flow, **options):
+    def traces(algorithm, choice, *, point, seed, target, flow, **options):
         files.check_writable(target)
-        traced.append((algorithm, cell, seed))
+        traced.append((algorithm, point, seed))
         flows.append(flow)
 
     monkeypatch.setattr(trace, "compute", traces)

@@ -5,7 +5,7 @@ import random
 
 import fake_room
 import pytest
-from helpers import CELL, invoke, measurement, measurements, of_trial, refusal, zone_on, zone_verdicts
+from helpers import CELL, as_read, invoke, measurement, measurements, of_trial, refusal, zone_on, zone_verdicts
 
 from conformance.catalogue import documents
 from conformance.catalogue.questions import cell_questions, split_questions
@@ -56,7 +56,7 @@ class Uneven(fake_room.Room):
 
     def made(self, trial):
         made, share = super().made(trial), 0.8 if trial.setting.cell == WITHOUT_LOSS[1] else 1.0
-        return dataclasses.replace(made, metrics={**made.metrics, "utilization": share * made.utilization})
+        return as_read(made, metrics={**made.metrics, "utilization": share * made.utilization})
 
 
 def test_run_judges_kinds_of_cells_where_a_zone_does(tmp_path, monkeypatch):

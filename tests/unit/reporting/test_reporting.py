@@ -431,7 +431,7 @@ def test_what_rounding_would_hide_of_a_violation_is_seen_in_sentences_and_compar
 def test_a_cells_numbers_leave_out_what_repeats_its_violation():
     made = measurements([0.5] * 5)
     made += [measurement(0.9, 1 + seeds.FRESH + at) for at in range(8)]
-    made = [dataclasses.replace(m, metrics={**m.metrics, "goodput_mbps": 10 * m.utilization}) for m in made]
+    made = [as_read(m, metrics={**m.metrics, "goodput_mbps": 10 * m.utilization}) for m in made]
     (of_stack,) = heatmaps.all_series(made)
     (result,) = of_stack.utilization.results.values()
     assert (result.n, result.value, result.high, len(result.measurements)) == (5, 0.5, 0.5, 13)
@@ -454,7 +454,7 @@ def test_an_export_counts_each_trial_that_failed():
 
 def test_completion_is_not_that_of_the_transfers_that_completed():
     late = measurement(0.1, 4, Outcome.TIMEOUT)
-    late = dataclasses.replace(late, metrics={**late.metrics, "completion_s": None})
+    late = as_read(late, metrics={**late.metrics, "completion_s": None})
     (row,) = export.rows(heatmaps.all_series([*measurements([0.5] * 3), late]))
     assert (row["trials_timeout"], row["utilization"], row["completion_s"]) == (1, 0.5, None)
 
