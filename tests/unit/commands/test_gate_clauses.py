@@ -41,7 +41,7 @@ class CutShort(Both):
             for trial in trials:
                 number = trial.seed - seeds.JUDGED - seeds.FRESH
                 if trial.setting.packets and number >= 5:
-                    cancelled.wait(60)
+                    cancelled.wait(8)  # longer than the repeat may take
                     return
                 beta = "0.5" if trial.setting.packets and number in (0, 1) else self.kind
                 yield from Both(beta).run(adapter, [[trial]], cancelled)
