@@ -103,6 +103,7 @@ def test_a_gate_that_had_no_time_for_any_clause_cannot_tell(run, tmp_path, stric
     assert case.find("failure" if strict else "skipped").get("type") == "not measured"
 
 
+@pytest.mark.slow
 def test_a_repeat_that_the_budget_cuts_short_leaves_half_of_a_violation_open(run, monkeypatch):
     # The first trials get all the time that they need, however busy the machine is; their repeat never ends.
     monkeypatch.setattr(gate_budget.Budget, "share_s", lambda self, share: lambda kept: 300.0 if kept else 3.0)
