@@ -44,7 +44,6 @@ from conformance.engine import runs
 from conformance.engine.benches import Choice, Means
 from conformance.lab import job
 from conformance.model.diagnosis import by_trial, feature_table
-from conformance.model.diagnosis.feature_table import Feature
 from conformance.model.errors import UserError
 from conformance.model.judging import grid as grids, seeds
 from conformance.model.judging.question import Key
@@ -405,8 +404,7 @@ class ComparisonWork:
             if is_alike or not stacks or (in_time and seeds == self.seeds):
                 self.complete.add(spot)
             elif seeds != self.seeds:
-                rows = [self._row(spot, feature) for feature in places[name].features(algorithm)]
-                self.open[spot] = telling(rows, self._traced_ends(spot))
+                self.open[spot] = telling(self._traced_rows(spot), self._traced_ends(spot))
 
     @functools.cached_property
     def _kept(self) -> Features:
@@ -438,29 +436,38 @@ class ComparisonWork:
         base, head = (TrialEnds(seeds={*a, *b}, failed=a) for a, b in zip(failed, traced, strict=True))
         return base, head
 
-    def _row(self, spot: tuple[str, str], feature: Feature) -> "Row":
-        """Return what the traces of both sides show of a feature.
+    def _traced_rows(self, spot: tuple[str, str]) -> "list[Row]":
+        """Return what the traces of both sides show of the features of a place.
 
-        While its place lacks trials, or the cell that it is divided by, the first ones alone count on both sides.
+        While the place lacks trials, or the cell that a feature is divided by, the first ones alone count on both
+        sides.
         """
         algorithm, name = spot
-        place = self.places[algorithm][name]
-        needed = {name, feature_table.FEW} if feature.of_kept and place.of is None else {name}
-        is_complete = all((algorithm, of) in self.complete for of in needed)
+        places = self.places[algorithm]
+        place = places[name]
         levelled = compare_features.level(self.traced[algorithm])
-        sides = [
-            {self.places[algorithm][of].cell: side[of] for of in needed if of in side}
-            for side in (levelled[role] if is_complete else self._first_traced(levelled[role]) for role in ROLES)
-        ]
-        return Row(
-            quantity=by_trial.quantity(
+        rows = []
+        for feature in place.features(algorithm):
+            needed = {name, feature_table.FEW} if feature.of_kept and place.of is None else {name}
+            is_complete = all((algorithm, of) in self.complete for of in needed)
+            sides = [
+                {places[of].cell: side[of] for of in needed if of in side}
+                for side in (levelled[role] if is_complete else self._first_traced(levelled[role]) for role in ROLES)
+            ]
+            quantity = by_trial.quantity(
                 feature, algorithm, self.options.matters, place.setting.point, place.setting.profile
-            ),
-            values=(by_trial.values(feature, sides[0]), by_trial.values(feature, sides[1])),
-            showing=[by_trial.seeds(feature, side) for side in sides],
-            tried=[side.get(feature.cell, ()) for side in sides],
-            is_complete=is_complete, sentence=functools.partial(by_trial.sentence, feature, sides[1]),
-        )  # fmt: skip
+            )
+            rows.append(
+                Row(
+                    quantity=quantity,
+                    is_complete=is_complete,
+                    values=(by_trial.values(feature, sides[0]), by_trial.values(feature, sides[1])),
+                    showing=[by_trial.seeds(feature, side) for side in sides],
+                    tried=[side.get(feature.cell, ()) for side in sides],
+                    sentence=functools.partial(by_trial.sentence, feature, sides[1]),
+                )
+            )
+        return rows
 
     def _first_traced(self, side: compare_features.SideSamples) -> compare_features.SideSamples:
         """Return the first trials of each place of a side; all that it has if none of these is among them."""
@@ -478,8 +485,8 @@ class ComparisonWork:
                 self.unmeasured.append(where)
             elif self._is_traced(spot) and spot not in self.complete:
                 self.begun.append(where)
-            for feature in place.features(algorithm):
-                self._keep(self._row(spot, feature))
+            for row in self._traced_rows(spot):
+                self._keep(row)
 
     def _make(self, work: Sequence[Key], seeds: range) -> None:
         """Make trials of some settings on both sides, in the time that is left."""
@@ -497,13 +504,17 @@ class ComparisonWork:
                 self.complete.add(key)
             elif all(key in side.good for side in sides):
                 self.measurements[key] = [side.good[key] for side in sides]
-                if seeds == self.seeds or self._is_settled(key):
+                if seeds == self.seeds:
+                    self.complete.add(key)
+                    continue
+                rows = self._rows(key)
+                if self._is_settled(key, rows):
                     self.complete.add(key)
                 else:
                     base, head = map(TrialEnds.of, self.measurements[key])
-                    self.open[key] = telling(self._rows(key), (base, head))
+                    self.open[key] = telling(rows, (base, head))
 
-    def _is_settled(self, key: Key) -> bool:
+    def _is_settled(self, key: Key, rows: Iterable["Row"]) -> bool:
         """Return whether a few trials are enough: both sides sent the same packets, or are alike in features and here.
 
         If it is to be shown that one kernel serves for another, they never are.
@@ -512,7 +523,7 @@ class ComparisonWork:
         if self.thorough or [m.outcome for m in base] != [m.outcome for m in head]:
             return False
         sent, also = ([(m.metrics, m.evidence, m.packets) for m in of] for of in (base, head))
-        return (sent == also or self._is_alike(key[0])) and all(row.is_identical for row in self._rows(key))
+        return (sent == also or self._is_alike(key[0])) and all(row.is_identical for row in rows)
 
     def _measured(self, work: Sequence[Key], seeds: range) -> list[MeasuredSide]:
         """Return the measurements of some settings on both sides, made in the time that is left. Raises UserError."""
@@ -635,7 +646,7 @@ class Row:
 #: how much both sides of a place differ, as Compared.telling: in a quantity of which one side's values are all beyond
 #: the other's, by enough to matter, and in any
 Telling = tuple[float, float]
-#: more than any place without the first of these
+#: exceeds every place in which nothing differs by enough to matter
 UNIMPORTANT: Telling = (0.0, math.inf)
 
 
