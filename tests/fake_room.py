@@ -5,6 +5,7 @@ It serves the command line, too, without guests: PYTHONPATH=tests conformance ru
 
 import concurrent.futures
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -40,6 +41,20 @@ class Room:
     def made(self, trial):
         """Return the Measurement of a trial, which other rooms invent in other ways."""
         return made(trial, self.kind)
+
+
+class Failing(Room):
+    """A room in which the stack breaks off with every seed, or with the one that a subclass names."""
+
+    seed = None
+
+    def run(self, adapter, batches, cancelled):
+        return super().run(adapter, itertools.takewhile(bool, batches), cancelled)
+
+    def made(self, trial):
+        if self.seed in (None, trial.seed):
+            return Measurement(trial=trial, outcome=Outcome.FAILED, message="it ended")
+        return super().made(trial)
 
 
 def made(trial, kind):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import itertools
 import json
 import pathlib
 import shutil
@@ -22,7 +21,6 @@ from conformance.model.judging.question import Named
 from conformance.model.judging.session import Finding
 from conformance.model.judging.verdict import Status, Verdict
 from conformance.model.networks.place import Cell
-from conformance.model.trials.trial import Outcome
 from conformance.suite import options, summary
 from conformance.suite.items import JudgedItem
 from conformance.support import paths
@@ -570,14 +568,8 @@ def failures_in_junit(pytester):
 
 
 def test_a_session_in_which_a_stack_breaks_off_now_and_then_fails(suite, pytester):
-    class BreaksOff(fake_room.Room):
-        def run(self, adapter, batches, cancelled):
-            return super().run(adapter, itertools.takewhile(bool, batches), cancelled)
-
-        def made(self, trial):
-            made = super().made(trial)
-            failed = dataclasses.replace(made, outcome=Outcome.FAILED, message="it ended", metrics={}, evidence={})
-            return failed if trial.seed == 1003 else made
+    class BreaksOff(fake_room.Failing):
+        seed = 1003
 
     def more(patch):
         patch(runs, "beside", lambda bench: fake_room.bench_of(fake_room.Room("good")))

@@ -351,14 +351,8 @@ def test_cells_that_the_baseline_lost_are_named_and_fail_a_strict_gate(run, tmp_
 
 
 def test_a_stack_that_breaks_off_now_and_then_everywhere_fails(run, tmp_path, monkeypatch):
-    class BreaksOff(fake_room.Room):
-        def run(self, adapter, batches, cancelled):
-            return super().run(adapter, itertools.takewhile(bool, batches), cancelled)
-
-        def made(self, trial):
-            made = super().made(trial)
-            failed = dataclasses.replace(made, outcome=Outcome.FAILED, message="it ended", metrics={}, evidence={})
-            return failed if trial.seed == 1003 else made
+    class BreaksOff(fake_room.Failing):
+        seed = 1003
 
     monkeypatch.setattr(runs, "beside", lambda bench: fake_room.bench_of(fake_room.Room("good")))
     done = run("cubic", "--grid", "10mbps", "--out", "out", "--annotations", room=BreaksOff)

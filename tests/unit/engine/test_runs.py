@@ -322,18 +322,10 @@ def test_a_trial_that_was_kept_with_its_packets_is_not_made_again_without_them(t
     assert [m.trial.setting.packets for m in store.read(file.path)] == [True, True, False]
 
 
-class Failing(fake_room.Room):
-    def run(self, adapter, batches, cancelled):
-        return super().run(adapter, itertools.takewhile(bool, batches), cancelled)
-
-    def made(self, trial):
-        return Measurement(trial=trial, outcome=Outcome.FAILED, message="it ended")
-
-
 def test_of_what_failed_little_waits_for_the_control_and_can_be_lost(tmp_path, monkeypatch):
     file, waiting = store.Store(tmp_path / "r.jsonl"), []
 
-    class Noted(Failing):
+    class Noted(fake_room.Failing):
         def made(self, trial):
             waiting.append(len(waiting) - len(file.settled()))
             return super().made(trial)
@@ -356,7 +348,7 @@ def test_the_control_of_a_kernels_tcp_is_that_of_the_default_kernel(tmp_path, mo
             return usual if is_default else dataclasses.replace(usual, kernel_digest=digest or usual.kernel_digest)
 
     def find(choice, remembers=True):
-        room = fake_room.Room("good") if choice.kernel == "default" else Failing("good")
+        room = fake_room.Room("good") if choice.kernel == "default" else fake_room.Failing("good")
         return fake_room.bench_of(room, fake_room.Adapter("linux-tcp"), OfKernels, choice=choice)
 
     monkeypatch.setattr(benches, "find", find)
